@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from edgeflare.analysis.faults import FaultFigures
 from edgeflare.campaign.events import Event, Notice, Stage, Step
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.reports import report_text, write_html_report
-from edgeflare.store import FAULTS, Store, open_store
+from edgeflare.store import Store, open_store
 from edgeflare.store.location import DATABASE_NAME
 
 ORIGINAL = BENCH_ASSETS / "mnist" / "lenet5.onnx"
@@ -137,7 +138,7 @@ def test_a_resumed_pursuit_asks_nothing_twice(pursued: Path, faulty: Path, tmp_p
         campaign(folder, faulty, stop)
     assert stop.notices == ["stopped in the stage pursuit, before any search; all answers are kept"]
     with open_store(folder) as store:
-        assert store.fact(FAULTS) is None
+        assert store.state.faults is None
     resume_campaign(folder)
     assert list(asked(folder)) == list(asked(pursued))
     assert figures(folder).faults == figures(pursued).faults
@@ -302,9 +303,9 @@ def test_a_condition_that_holds_for_nearly_all_inputs_is_not_told(
     folder = tmp_path / "nearly"
     shutil.copytree(pursued, folder)
     with Store.open(folder) as store:
-        stored = store.fact(FAULTS)
-        stored[""][0]["seen"] |= {"inside": inside, "outside": 100 - inside}
-        store.set_fact(FAULTS, stored)
+        first, *rest = store.state.faults[""]
+        seen = replace(first.seen, inside=inside, outside=100 - inside)
+        store.state.faults = {"": [replace(first, seen=seen), *rest]}
     (fault,) = figures(folder).faults
     assert bool(fault.thresholds) == is_told
     assert fault.words == (WORDS if is_told else "nearly everywhere (75 of 100 inputs asked about)")

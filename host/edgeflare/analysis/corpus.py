@@ -19,7 +19,7 @@ from edgeflare.analysis.corpus_import import (
     is_replay,
     model_name,
 )
-from edgeflare.campaign.replay.results import replay_fact, replayed_inputs
+from edgeflare.campaign.replay.results import replayed_inputs, stored_replay
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, open_store
 from edgeflare.store.corpus.corpus import Corpus
@@ -96,7 +96,7 @@ def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | Non
     used, UsageError for transcripts.
     """
     with open_store(replay) as store, _in_corpus(corpus, create=False) as into:
-        replay_fact(store)
+        stored_replay(store)
         check_classes(store)
         return into.add_answers(answers_of(store, model or model_name(store)))
 
@@ -161,9 +161,9 @@ def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAdd
 
 def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
     """Return a notice of fixed triggers whose campaign is not in the corpus."""
-    source = replay_fact(store)["source"]
+    source = stored_replay(store).source
     added = {campaign.id for campaign in corpus.campaigns()}
-    if source["kind"] != "campaign" or source.get("campaign") in added:
+    if source.kind != "campaign" or source.campaign in added:
         return ()
     fixed = {
         replayed.sample
@@ -176,7 +176,7 @@ def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
     triggers = "1 trigger that is" if count == 1 else f"{count} triggers that are"
     text = (
         f"{triggers} fixed in {store.folder}: the corpus knows nothing of "
-        f"{'it' if count == 1 else 'them'} yet; add the campaign {source['folder']}, then "
+        f"{'it' if count == 1 else 'them'} yet; add the campaign {source.folder}, then "
         f"{store.folder} again"
     )
     return (text,)
@@ -184,7 +184,7 @@ def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
 
 def _notices(corpus: Corpus, store: Store, found: Findings) -> tuple[str, ...]:
     notices = []
-    if not store.fact("finished"):
+    if not store.state.finished:
         notices.append(f"{store.folder} is not finished: what it found so far was added")
     originals = {campaign.original_sha256 for campaign in corpus.campaigns()}
     if found.triggers and originals and found.triggers[0].original_sha256 not in originals:
@@ -196,7 +196,7 @@ def _notices(corpus: Corpus, store: Store, found: Findings) -> tuple[str, ...]:
     if found.unplaced:
         notices.append(
             f"{found.unplaced} triggers of the replay {store.folder} were not added, since their "
-            f"seed inputs are not there any more: {replay_fact(store)['source']['folder']} can't "
+            f"seed inputs are not there any more: {stored_replay(store).source.folder} can't "
             "be opened"
         )
     return tuple(notices)

@@ -35,9 +35,8 @@ from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
-from edgeflare.store import MEASURING, WALL_S, Store, campaign_text, open_store
+from edgeflare.store import Store, campaign_text, open_store
 from edgeflare.store.location import is_campaign
-from edgeflare.store.records import REPLAY
 from edgeflare.types import Status
 
 if TYPE_CHECKING:
@@ -92,7 +91,6 @@ def control_figures(store: Store) -> ControlFigures | None:
     if not config.get("control"):
         return None
     from edgeflare.campaign.status import (
-        REFUSED,
         Alarms,
         control_folder,
         count_alarms,
@@ -105,9 +103,9 @@ def control_figures(store: Store) -> ControlFigures | None:
     runtime: dict[str, Any] = {}
     counts, finished = Alarms(0, 0, 0, None), 0
     total = store.seed_count()
-    exists = bool(store.fact("control_begun")) and is_campaign(folder)
-    refusal = store.fact(REFUSED)
-    ended = bool(store.fact("control_finished"))
+    exists = store.state.control_begun and is_campaign(folder)
+    refusal = store.state.control_refused
+    ended = store.state.control_finished
     state: ControlState = "begun" if exists else "not-begun"
     if ended:
         state = "refused" if refusal else "finished" if exists else "gone"
@@ -304,7 +302,7 @@ def _summary(store: Store) -> Summary:
             compared, every_device = agreements(explained)
     telemetry = TelemetryCounts(store.telemetry())
     slowed = telemetry.slowed()
-    expected = seeds * len(store.fact("replicas") or [""])
+    expected = seeds * len(store.state.replicas)
     surveyed = store.survey_counts()
     context = LimitContext(store)  # limits, survey and verdict need the same figures
     return Summary(
@@ -332,11 +330,11 @@ def _summary(store: Store) -> Summary:
             "survey": surveyed.survey,
             "search": figures.queries["search"],
             "confirmation": figures.queries["confirmation"] + surveyed.confirmation,
-            "measuring": sum((store.fact(MEASURING) or {}).values()),
+            "measuring": sum(store.state.measuring_queries.values()),
             "host_only": figures.queries["host_only"] + surveyed.host_only,
         },
         round_trips=figures.round_trips,
-        wall_s=store.fact(WALL_S),
+        wall_s=store.state.wall_s,
         label_pairs=figures.label_pairs,
         original_margin=figures.original_margin,
         deployed_margin=figures.deployed_margin,
@@ -373,7 +371,7 @@ def _summary(store: Store) -> Summary:
 
 
 def _replay(store: Store) -> "ReplayFigures | None":
-    if store.fact(REPLAY) is None:
+    if not store.state.is_replay:
         return None
     from edgeflare.analysis.replay import replay_summary
 

@@ -32,7 +32,7 @@ from edgeflare.campaign.status import (
     expected_outcomes,
     failed_replicas,
 )
-from edgeflare.campaign.survey.inputs import FAMILIES, SurveyInputs
+from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
@@ -41,8 +41,7 @@ from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
-from edgeflare.store import FAULTS, WALL_S, Store
-from edgeflare.store.records import REPLAY
+from edgeflare.store import Store
 from edgeflare.types import Sample
 from edgeflare.words.preflight import sentence
 
@@ -158,8 +157,8 @@ class Campaign:
         for name, error in self._fleet.missing:
             self._reporter.notice(f"goes on without {name}: {error}")
         try:
-            if self._store.fact("finished"):  # else what is removed or added now counts as lost
-                self._store.set_fact("finished", False)
+            if self._store.state.finished:  # else what is removed or added now counts as lost
+                self._store.state.finished = False
             for replica in failed_replicas(self._store):
                 self._store.remove_failed(replica)
             self._do_stages(source)
@@ -176,8 +175,8 @@ class Campaign:
                 self._do_each(source)
         finally:
             with not_interrupted():
-                before = self._store.fact(WALL_S) or 0.0
-                self._store.set_fact(WALL_S, before + time.monotonic() - began)
+                before = self._store.state.wall_s or 0.0
+                self._store.state.wall_s = before + time.monotonic() - began
                 for device in slowed_devices(self._store.telemetry()):
                     self._reporter(Notice(device.words))
 
@@ -198,7 +197,7 @@ class Campaign:
             )
         store_seed_rows(self._sides, self._store)
         self._note_devices()
-        is_surveyed = run.config.survey.enabled and self._store.fact(REPLAY) is None
+        is_surveyed = run.config.survey.enabled and not self._store.state.is_replay
         if is_surveyed:
             if self._is_survey_left():
                 SurveyInputs.begin(self._store, run.config.survey.families)  # raises
@@ -225,7 +224,7 @@ class Campaign:
         if missing and not run.is_shared:
             raise DeviceAwayError(f"what is left is for {missing}, which can't be reached")
         check_searched(self._store)
-        self._store.set_fact("finished", all_searched(self._store))
+        self._store.state.finished = all_searched(self._store)
 
     def _stage(self, name: str) -> Any:
         """Do a stage, with the devices of this process."""
@@ -243,10 +242,10 @@ class Campaign:
 
     def _is_survey_left(self) -> bool:
         """Whether something of the survey or of its pursuit is left, as far as the store tells."""
-        if self._store.fact(FAMILIES) is None:
+        if self._store.state.families is None:
             return True
         if self._run.config.survey.pursuit != 0:
-            return not {*self._run.replicas} <= {*(self._store.fact(FAULTS) or ())}
+            return not {*self._run.replicas} <= {*(self._store.state.faults or ())}
         done = {replica: self._store.surveyed_seed_ids(replica) for replica in self._run.replicas}
         return any(
             seed.outputs is not None and seed.id not in done[replica]
@@ -256,19 +255,19 @@ class Campaign:
 
     def _ended(self) -> None:
         """Leave the last status of a run without an error."""
-        if self._store.fact("finished"):
+        if self._store.state.finished:
             self._reporter.end("finished")
         else:
             self._reporter.end("paused", "the query limit is reached")
 
     def _note_devices(self) -> None:
         """Record which devices take part, and the replicas: also those of devices away just now."""
-        known = dict(self._store.fact("fingerprints") or {})
+        known = dict(self._store.state.fingerprints)
         for session in self._fleet:
             known[session.name] = self._store.add_device(session.fingerprint, session.name)
-        self._store.set_fact("fingerprints", known)
-        names = [device["name"] for device in self._store.fact("devices") or ()]
-        self._store.set_fact("replicas", [""] if self._run.is_shared else names)
+        self._store.state.fingerprints = known
+        names = self._store.state.device_names
+        self._store.state.replicas = [""] if self._run.is_shared else names
 
     def _check_equivalent(self) -> None:
         """Raise UsageError where devices that are to share the seeds differ."""
@@ -301,7 +300,7 @@ class Campaign:
         Not those of a replay, whose inputs are there because they deviate.
         """
         read = self._run.readers
-        if self._store.fact(REPLAY) is not None or read is None:
+        if self._store.state.is_replay or read is None:
             return
         run = self._run
         preflight = Preflight(

@@ -14,7 +14,6 @@ from edgeflare.campaign.status import campaign_status
 from edgeflare.reports.campaign import answers_text
 from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
 from edgeflare.store import OutcomeRecord, Store
-from edgeflare.store.records import REPLAY
 from edgeflare.types import TRIGGERS
 
 
@@ -87,7 +86,7 @@ def report_data(
         store=store,
         summary=summary,
         limits=summary.limits if limits is None else limits,
-        replay=replay_summary(store) if store.fact(REPLAY) else None,
+        replay=replay_summary(store) if store.state.is_replay else None,
         names=known_class_names(store, class_names),
     )
 

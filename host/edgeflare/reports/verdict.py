@@ -91,7 +91,7 @@ def verdict(
         tone = "warn"
     elif checked:
         which = "The limit is" if checked == 1 else f"All {checked} limits are"
-        first.append(f"{which} kept{'' if store.fact('finished') else ' so far'}.")
+        first.append(f"{which} kept{'' if store.state.finished else ' so far'}.")
         worse = summary.soundness is not None and summary.soundness.verdict == "worse"
         unknown = tone == "neutral" and not _triggers(summary)
         tone = "warn" if worse else "neutral" if unknown else "good"
@@ -287,7 +287,7 @@ def _deviating(summary: Summary) -> str:
 
 def _so_far(store: Store, summary: Summary) -> str:
     """Return how a sentence on a campaign that isn't finished begins."""
-    if not summary.unfinished or store.fact("finished"):
+    if not summary.unfinished or store.state.finished:
         return ""
     total = summary.finished + summary.unfinished
     return f"so far, after {summary.finished:,} of {_counted_outcomes(summary, total)}, "

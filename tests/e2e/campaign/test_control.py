@@ -352,8 +352,8 @@ def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_it
 def test_a_control_half_made_or_missing_is_reported(tmp_path: Path, undisturbed: Path) -> None:
     folder = shutil.copytree(undisturbed, tmp_path / "c")
     with Store.open(folder) as store:
-        store.set_fact("control_begun", False)
-        store.set_fact("control_finished", False)
+        store.state.control_begun = False
+        store.state.control_finished = False
     (folder / "control" / "campaign.sqlite").write_bytes(b"")
     half = summarize(folder).control
     assert half is not None
@@ -361,7 +361,7 @@ def test_a_control_half_made_or_missing_is_reported(tmp_path: Path, undisturbed:
     assert edgeflare("export", folder, "pictures", home=tmp_path).code == 0
     shutil.rmtree(folder / "control")
     with Store.open(folder) as store:
-        store.set_fact("control_finished", True)
+        store.state.control_finished = True
     assert "removed" in edgeflare("show", folder, home=tmp_path).out
 
 
@@ -411,7 +411,7 @@ def test_killed_at_any_write_of_the_control_it_ends_the_same(
         torn = home(str(at))
         assert killed(torn, at).returncode == 99
         with Store.open(torn / "torn") as store:
-            assert store.fact("finished"), "killed in the control"
+            assert store.state.finished, "killed in the control"
         ran = killed(torn, 0)
         assert ran.returncode == 0, ran.stderr
         assert_whole(torn / "torn", undisturbed)

@@ -42,7 +42,7 @@ def baseline(folder: Path, *, classes: int = 10, finished: bool = True) -> Path:
     with Store.create(folder, {}, environment={}) as store:
         store.add_seeds([SeedInput("one", np.zeros((28, 28, 1), np.uint8))])
         store.add_seed_answers([SeedAnswer("one", scores, scores, Decision.TIE)])
-        store.set_fact("finished", finished)
+        store.state.finished = finished
     return folder
 
 

@@ -342,7 +342,7 @@ def test_an_interrupted_explanation_goes_on(campaign: Path) -> None:
     assert explain_campaign(folder, config, progress=again.append) == found
     assert again == []
     with Store.open(folder / "explanation" / "control") as store:
-        assert store.fact("finished")
+        assert store.state.finished
     assert found.device_queries == 3 * len(found.findings)
     fewer = explain_campaign(folder, config, device_queries=6)
     assert fewer.findings == found.findings

@@ -67,7 +67,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         store.complete_seeds([], [])
         store.set_models({"name": "a.onnx", "sha256": "aa"}, {"name": "b.onnx", "sha256": "bb"})
         store.add_outcome(OutcomeRecord("0.png", Status.SEED_DEVIATES, 0))
-        store.set_fact("finished", True)
+        store.state.finished = True
     return tmp_path / "small"
 
 
@@ -264,7 +264,7 @@ def test_a_store_that_mlflow_does_not_take_is_one_sentence(finished: Path) -> No
 def test_an_unfinished_campaign_is_not_logged(home: Path, database: str, tmp_path: Path) -> None:
     shutil.copytree(home / "digits", tmp_path / "digits")
     with Store.open(tmp_path / "digits") as store:
-        store.set_fact("finished", None)
+        store.state.finished = None
     (tmp_path / "digits" / "live.json").unlink()
     ran = logged(tmp_path, database)
     assert (ran.code, ran.out) == (2, "")

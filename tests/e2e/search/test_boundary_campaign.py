@@ -15,7 +15,7 @@ from edgeflare import CampaignConfig, Event, Notice, config_from, resume_campaig
 from edgeflare.campaign import Stage
 from edgeflare.campaign.pair.health import SEEDS_REPEATED
 from edgeflare.campaign.seeds import partners
-from edgeflare.store import MEASURING, Store
+from edgeflare.store import Store
 from edgeflare.survey import PARTNERS
 from edgeflare.types import Status
 
@@ -220,8 +220,10 @@ def test_the_limit_does_not_change_what_both_campaigns_search(
         assert len(ours) == len(theirs) == PARTNERS
         assert all(np.array_equal(*both) for both in zip(ours, theirs, strict=True))
         assert sum(one.seed_queries for one in store.outcomes()) == 3
-        assert sum((store.fact(MEASURING) or {}).values()) == PARTNERS - 3 + SEEDS_REPEATED
-        assert sum(larger.fact(MEASURING).values()) == SEEDS_REPEATED, "all partners are seeds"
+        assert sum((store.state.measuring_queries).values()) == PARTNERS - 3 + SEEDS_REPEATED
+        assert sum(larger.state.measuring_queries.values()) == SEEDS_REPEATED, (
+            "all partners are seeds"
+        )
 
 
 def test_two_runs_under_different_load_find_the_same_bytes(tmp_path: Path) -> None:

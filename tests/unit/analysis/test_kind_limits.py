@@ -12,7 +12,7 @@ from edgeflare.analysis import LimitCheck, check_limits
 from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.answers import kind_of_task
 from edgeflare.campaign import LimitsConfig
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
+from edgeflare.campaign.settings.limits import check_kind_limits
 from edgeflare.errors import UsageError
 from edgeflare.reports import report_text
 from edgeflare.statistics import clustered_interval
@@ -85,7 +85,7 @@ def test_a_class_is_named_as_the_campaign_names_it(tmp_path: Path) -> None:
     limits = {"max_lost": {"person": 0.01, "dog": 0.5}}
     folder = detection_campaign(tmp_path / "c", [], natural={0: "lost"}, seeds=8, limits=limits)
     with Store.open(folder) as store:
-        store.set_fact(CLASS_NAMES, list(NAMES))
+        store.state.class_names = list(NAMES)
     person, dog = check_limits(folder)
     assert (person.name, person.crossed) == ("max_lost.person", True)
     assert (dog.name, dog.crossed) == ("max_lost.dog", False)

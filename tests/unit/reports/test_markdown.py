@@ -47,7 +47,7 @@ def multiplied(folder: Path, count: int) -> Path:
         labels = {"original_label": 4, "deployed_label": 9, "l2": 1.0, "linf": 1}
         first = f"photos/{WIDE * 50}/00000.png"
         store.add_outcome(OutcomeRecord(first, Status.FOUND, 0, trigger=trigger, **labels))
-        store.set_fact("finished", True)
+        store.state.finished = True
     with closing(sqlite3.connect(folder / "campaign.sqlite")) as database, database:
         names = [row[1] for row in database.execute("pragma table_info(outcomes)")]
         copied = ["n" if name in ("position", "seed") else name for name in names]

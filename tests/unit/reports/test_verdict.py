@@ -128,8 +128,8 @@ def test_every_report_says_what_a_search_without_a_finding_covered_and_what_not(
         for n, asked in enumerate((4, 2, 0)):
             asked_of = {"search_queries": asked, "host_only_queries": 500}
             store.add_outcome(OutcomeRecord(f"{n}.png", Status.GAVE_UP, 0, **asked_of))  # type: ignore[arg-type]
-        store.set_fact("seeds_complete", True)
-        store.set_fact("finished", True)
+        store.state.seeds_complete = True
+        store.state.finished = True
         write_html_report(store, tmp_path / "report.html")
         texts = [report_text(store, "markdown"), report_text(store, "junit")]
     texts.append((tmp_path / "report.html").read_text())

@@ -16,7 +16,7 @@ from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.priority import drift_order
 from edgeflare.campaign.queries.stage import CampaignRun, QueryStage
 from edgeflare.campaign.resolution import STRATEGY
-from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples, partners
+from edgeflare.campaign.seeds import partner_samples, partners
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import (
     add_queries,
@@ -38,9 +38,8 @@ from edgeflare.scheduler import (
     SingleQueryJob,
     SingleQueryResult,
 )
-from edgeflare.store import MEASURING, OutcomeRecord, ReplayRecord, SeedRecord, Store
+from edgeflare.store import CampaignState, OutcomeRecord, ReplayRecord, SeedRecord, Store
 from edgeflare.store.database import decoding
-from edgeflare.store.records import REPLAY
 from edgeflare.strategies import build_strategy
 from edgeflare.survey import PARTNERS
 from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Scores, Seed, Status, Strategy
@@ -76,7 +75,7 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
             self._store,
             self._oracle,
         )
-        self._digests = self._store.fact("fingerprints") or {}
+        self._digests = self._store.state.fingerprints
         self._by_distance = is_measured(dict(search))
         self._others = partners(self._store)
         self._known = {
@@ -93,7 +92,7 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
 
     def event(self) -> Stage:
         total, devices = expected_outcomes(self._store), self._fleet.described(self._config)
-        if self._store.fact(REPLAY) is not None:
+        if self._store.state.is_replay:
             return Stage("replay", f"on {devices}", total)
         return Stage("search", f"{self._config.search.strategy} on {devices}", total)
 
@@ -124,7 +123,7 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
             replica=self._replica_of[device],
         )
         self._store.add_outcome(record, keep_first=self._only is not None)
-        add_queries(self._store, MEASURING, {device: result.lost_queries})
+        add_queries(self._store, CampaignState.measuring_queries, {device: result.lost_queries})
         self._tally.add(record, mostly_below_floor=result.mostly_below_floor)
 
     def tick(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> None:
@@ -216,7 +215,7 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
         )
         answers: dict[str, Sequence[Scores]] = {
             digest: [np.array(one, np.float64) for one in both]
-            for digest, both in (self._store.fact(PARTNER_ANSWERS) or {}).get(replica, {}).items()
+            for digest, both in self._store.state.partner_answers.get(replica, {}).items()
         }
         for seed in first:
             both = () if seed.outputs is None else (seed.outputs.original, seed.outputs.deployed)
@@ -227,7 +226,7 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
         found = [answers[digest] for digest in digests if digest in answers]
         if not found:
             return None
-        with decoding(self._store.folder, f"the fact {PARTNER_ANSWERS!r}"):  # of unlike lengths
+        with decoding(self._store.folder, "the fact 'partner answers'"):  # of unlike lengths
             original, deployed = (
                 np.array(scores, np.float64) for scores in zip(*found, strict=True)
             )

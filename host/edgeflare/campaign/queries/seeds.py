@@ -9,8 +9,6 @@ from edgeflare.answers.metrics import class_scores, is_finite
 from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.pair.health import (
-    ANSWERS_CHECKED,
-    MODELS,
     SEEDS_REPEATED,
     count_constant,
     is_other_answer,
@@ -30,14 +28,13 @@ from edgeflare.campaign.queries.stage import (
     OutputReaders,
     QueryStage,
 )
-from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
-from edgeflare.campaign.settings.limits import CLASS_NAMES
+from edgeflare.campaign.seeds import partner_samples
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.models import AnswerReader, RawOutput
 from edgeflare.scheduler import Job, Original, SingleQueryJob, SingleQueryResult, chain_seed
-from edgeflare.store import MEASURING, SEED_QUERIES, OutcomeRecord, SeedAnswer, SeedRecord
-from edgeflare.store.records import REPLAY
+from edgeflare.store import CampaignState, OutcomeRecord, SeedAnswer, SeedRecord
+from edgeflare.store.state import AnswerCounts, AnswersChecked
 from edgeflare.types import Decision, Output, Query, Status
 
 _HOPELESS = 3
@@ -85,7 +82,7 @@ class OutputsStage(CampaignStage):
             for which in ("original", "deployed")
         )
         (original, deployed), doubts = readers(config, sides, (raws[0], raws[1]))
-        count = class_names_notice(config, self._store.fact(CLASS_NAMES), original)
+        count = class_names_notice(config, self._store.state.class_names, original)
         for doubt in [*doubts, *([count] if count else [])]:
             self._reporter.notice(doubt)
         self._store.set_models(
@@ -139,7 +136,7 @@ class _FirstSeeds(_SeedQueries):
             self._reporter(Step(len(self._answers)))
 
     def flush(self) -> None:
-        add_queries(self._store, SEED_QUERIES, self._queries)
+        add_queries(self._store, CampaignState.seed_queries, self._queries)
 
     def remain(self) -> None:
         """Do with the answers that there are."""
@@ -238,7 +235,7 @@ class SeedStage(_SeedQueries):
     def _store_answers(self, replica: str) -> None:
         self._store.add_seed_answers(self._waiting[replica], replica)
         self._waiting[replica] = []
-        add_queries(self._store, SEED_QUERIES, self._queries[replica])
+        add_queries(self._store, CampaignState.seed_queries, self._queries[replica])
         self._queries[replica].clear()
 
 
@@ -260,7 +257,7 @@ class _Measurement(QueryStage[J, SingleQueryResult[J]]):
         self._queries[device] += 1
 
     def flush(self) -> None:
-        add_queries(self._store, MEASURING, self._queries)
+        add_queries(self._store, CampaignState.measuring_queries, self._queries)
         self._queries.clear()
 
 
@@ -273,7 +270,7 @@ class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
     """
 
     name = "repeats"
-    _open: tuple[str, dict[str, int]] | None = None
+    _open: tuple[str, AnswerCounts] | None = None
 
     def pending(self, replica: str) -> list[SeedRecord]:
         answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
@@ -282,9 +279,9 @@ class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
     def again(self) -> bool:
         """Store the counts of the round that has ended, and begin the next one."""
         self._close()
-        is_asked = self._store.fact(REPLAY) is None and not self._config.fleet.allow_mixed
+        is_asked = not self._store.state.is_replay and not self._config.fleet.allow_mixed
         for replica, names in self._left:
-            if replica in (self._store.fact(ANSWERS_CHECKED) or {}):
+            if replica in self._store.state.answers_checked:
                 continue
             self._replicas = {replica: names}
             self._open = replica, {"seeds": 0, "deployed": 0, "original": 0}
@@ -305,10 +302,13 @@ class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
     def _close(self) -> None:
         if self._open is not None:
             replica, repeated = self._open
-            constant = {model: count_constant(self._store, replica, model) for model in MODELS}
-            checked = self._store.fact(ANSWERS_CHECKED) or {}
-            about = {"repeated": repeated, "constant": constant}
-            self._store.set_fact(ANSWERS_CHECKED, {**checked, replica: about})
+            constant = AnswerCounts(
+                deployed=count_constant(self._store, replica, "deployed"),
+                original=count_constant(self._store, replica, "original"),
+            )
+            checked = self._store.state.answers_checked
+            about = AnswersChecked(repeated, constant)
+            self._store.state.answers_checked = {**checked, replica: about}
             self._open = None
 
 
@@ -326,7 +326,7 @@ class PartnersStage(_Measurement[str]):
     def begin(self) -> bool:
         seeds = {seed.sample for seed in self._store.seeds()}
         self._others = sorted(set(partner_samples(self._store) or ()) - seeds)
-        self._scores: dict[str, list[list[float]]] = {}
+        self._scores: dict[str, tuple[list[float], list[float]]] = {}
         self._is_open = False
         return bool(self._others) and not self._rows and self.again()
 
@@ -338,11 +338,11 @@ class PartnersStage(_Measurement[str]):
 
     def again(self) -> bool:
         """Store the scores of the round that has ended, and begin the next one."""
-        answers: dict[str, Any] = self._store.fact(PARTNER_ANSWERS) or {}
+        answers = self._store.state.partner_answers
         if self._is_open:
             (replica,) = self._replicas
             answers = {**answers, replica: self._scores}
-            self._store.set_fact(PARTNER_ANSWERS, answers)
+            self._store.state.partner_answers = answers
         for replica, names in self._left:
             if replica not in answers:
                 self._fits = self._run.limits_leave(names, len(self._others))
@@ -352,11 +352,12 @@ class PartnersStage(_Measurement[str]):
 
     def write(self, result: SingleQueryResult[str], device: str) -> None:
         super().write(result, device)
-        both = result.outputs and result.outputs[:2]
-        if both and all(answer is not None and is_finite(answer) for answer in both):
-            self._scores[result.key] = [
-                class_scores(answer).tolist() for answer in both if answer is not None
-            ]
+        original, deployed = (result.outputs or (None, None))[:2]
+        if original is None or deployed is None:
+            return
+        if is_finite(original) and is_finite(deployed):
+            scores = class_scores(original).tolist(), class_scores(deployed).tolist()
+            self._scores[result.key] = scores
 
     def end(self) -> bool:
         return self._fits

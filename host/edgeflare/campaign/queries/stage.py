@@ -18,7 +18,7 @@ from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.models import AnswerReader, OriginalModel, as_output
 from edgeflare.scheduler import Feed, FleetLimits, Job, Original, Scheduler
-from edgeflare.store import MEASURING, SEED_ROWS, SeedRecord, Store
+from edgeflare.store import CampaignState, SeedRecord, Store
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -84,7 +84,11 @@ class CampaignRun:
         try:
             yield devices
         finally:
-            add_queries(self.store, MEASURING, {device.name: device.samples for device in devices})
+            add_queries(
+                self.store,
+                CampaignState.measuring_queries,
+                {device.name: device.samples for device in devices},
+            )
 
 
 class CampaignStage(ABC):
@@ -127,7 +131,7 @@ class QueryStage(CampaignStage, Generic[J, R]):
         self.done = 0
         self._original: Original = run.original
         self._reader = None if run.readers is None else run.readers.deployed
-        self._rows: Mapping[str, int] = run.store.fact(SEED_ROWS) or {}
+        self._rows: Mapping[str, int] = run.store.state.seed_rows
         self._replica_of = {name: one for one, names in run.replicas.items() for name in names}
 
     @abstractmethod
@@ -252,6 +256,8 @@ class QueryStage(CampaignStage, Generic[J, R]):
                 concurrency=self._config.concurrency if self.is_limited else None,
                 one_trip=self._config.one_trip,
             ),
-            on_stopped=lambda name, count: add_queries(self._store, MEASURING, {name: count}),
+            on_stopped=lambda name, count: add_queries(
+                self._store, CampaignState.measuring_queries, {name: count}
+            ),
             on_flush=self.on_flush,
         )

@@ -37,6 +37,7 @@ class SurveyStage(QueryStage[SeedRecord, SurveyResult[SeedRecord]]):
         left = sum(len(self.pending(replica)) for replica in self._replicas)
         if not left:
             return False
+        self._kind = self._store.kind
         self._inputs = SurveyInputs.begin(self._store, self._config.survey.families)
         self._total = self._store.seed_count() * len(self._replicas)
         self.done = self._total - left
@@ -77,7 +78,7 @@ class SurveyStage(QueryStage[SeedRecord, SurveyResult[SeedRecord]]):
             self._store,
             replica=self._replica_of[device],
             device_name=device,
-            kind=self._store.kind,
+            kind=self._kind,
         )
         self._store.add_survey(records, [cost], keep_first=self._only is not None)
 
