@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from campaigns import copy_of
 from command import DEMO, DEMO_PAIR, Ran, edgeflare
-from edgeflare.reports.markdown import to_markdown
 from small_models import wrong_in_the_dark_onnx
 from stored_json import changed_result
 
@@ -20,6 +19,7 @@ from edgeflare.campaign import SurveyInputs
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
 from edgeflare.reports import units_document
+from edgeflare.reports.document import to_markdown
 from edgeflare.store import CampaignLock, SeedAnswer, Store
 from edgeflare.types import AGREED, Decision
 from edgeflare_whitebox import (

@@ -14,7 +14,6 @@ from edgeflare.cli.terminal import echo
 from edgeflare.reports import Block, Text, print_document
 
 if TYPE_CHECKING:
-
     from edgeflare import Summary
     from edgeflare.nightly import Night, NightRun
     from edgeflare.reports import ExportReport, MlflowRun
