@@ -236,8 +236,9 @@ _HELD_BYTES = 1 << 23
 
 def junit(report: Report, _: RenderOptions) -> Iterator[str]:
     """Yield the document: a suite "limits" with a test case each, one "campaign" with what is left
-    open, the key figures as properties and all sections as its output, and a suite a device with one a seed input. Where a model's answers can't be used a suite
-    "answers" stands first, with a failure for each reason.
+    open, and a suite a device with one a seed input. Where a model's answers can't be used a suite
+    "answers" stands first, with a failure for each reason. The first suite has the key figures as
+    properties, and what the sections say as its output.
 
     Where there are limits these are the verdict: a triggering input then fails its test case only
     if it crosses one of them alone. Where there are none each triggering input is a failure. Of a
@@ -245,13 +246,18 @@ def junit(report: Report, _: RenderOptions) -> Iterator[str]:
     """
     with ExitStack() as files:
         about = (_unusable(files, report), _limits(files, report), _open(files, report))
-        suites = [suite for suite in about if suite.counts or suite is about[-1]]
+        suites = [suite for suite in about if suite.counts]
         by_device: dict[str, _Suite] = {}
         for device, case in _cases(report):
             if device not in by_device:
                 by_device[device] = _Suite(files, report, device, hostname=device)
             by_device[device].add(case)
-        yield from _document(report, [*suites, *by_device.values()])
+        suites += by_device.values()
+        suites = suites or [about[-1]]
+        first = suites[0]
+        first.properties = [figure for section in report.sections for figure in section.key_figures]
+        first.output = to_text(section_blocks(report.sections))
+        yield from _document(report, suites)
 
 
 class _Suite:
@@ -331,10 +337,8 @@ def _limits(files: ExitStack, report: Report) -> _Suite:
 
 
 def _open(files: ExitStack, report: Report) -> _Suite:
-    """Return what the campaign leaves open, as skipped test cases, and what its sections say."""
+    """Return what the campaign leaves open, as skipped test cases."""
     suite = _Suite(files, report, "campaign")
-    suite.properties = [figure for section in report.sections for figure in section.key_figures]
-    suite.output = to_text(section_blocks(report.sections))
     if progress := report.progress:
         suite.add(Case("every seed input is finished", "skipped", message=progress))
     surveyed = report.summary.survey is not None

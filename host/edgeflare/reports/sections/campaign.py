@@ -291,7 +291,13 @@ def _survey(
         Charts(chart, lines),
         *survey_tables(survey, brief=brief),
         *(
-            [Examples(examples, "Worst inputs: seed, input and their difference", tuple(worst))]
+            [
+                Examples(
+                    examples,
+                    "Worst confident deviations: seed, input and their difference",
+                    tuple(worst),
+                )
+            ]
             if worst
             else []
         ),
