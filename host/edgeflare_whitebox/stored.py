@@ -242,11 +242,11 @@ def store_found(
 ) -> tuple[str, ...]:
     """Store a result under a name; return a notice where that can't be now, as the campaign is running.
 
-    `found` and `units` are those of `Store.set_result`. Raises DiskFullError.
+    `found` and `units` are those of `Store.add_result`. Raises DiskFullError.
     """
     try:
         with CampaignLock(store.folder):
-            store.set_result(name, found, units)
+            store.add_result(name, found, units=units)
     except DiskFullError:
         raise
     except StoreError as error:

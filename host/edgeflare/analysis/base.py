@@ -117,7 +117,7 @@ def run_analysis(name: str, folder: Path, settings: Mapping[str, Any], context: 
             why = f"failed: {type(error).__name__}: {error}"
             raise plugins.unusable("analysis", name, why) from error
         with CampaignLock(store.folder):
-            store.set_result(_key(name), result)
+            store.add_result(name, result, settings=stated.model_dump(mode="json"))
     return result
 
 
@@ -127,12 +127,13 @@ def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any]]]:
     Of an analysis that can't be loaded any more, or not show what it has stored, that is its error
     as a text.
     """
+    stored = {one.name for one in store.results()}
     for name in analysis_names():
-        if not store.has_result(_key(name)):
+        if name not in stored:
             continue
         try:
             plugin = analysis(name)
-            blocks = list(plugin.sections(store.result(_key(name), plugin.result)))
+            blocks = list(plugin.sections(store.result(name, plugin.result)))
         except UsageError as error:
             blocks = [Text(str(error))]
         except Exception as error:  # noqa: BLE001 - the distribution's code: it may raise anything
@@ -148,7 +149,3 @@ def shown_analyses() -> Iterator[ShownAnalysis]:
     for name in plugins.built_in("analysis"):
         with suppress(UsageError):  # a package that isn't there: the page lacks its sections
             yield plugins.load("analysis", name)
-
-
-def _key(name: str) -> str:
-    return f"analysis {name}"

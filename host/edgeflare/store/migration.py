@@ -1,15 +1,10 @@
-"""Migrations of a database from an earlier schema, one script in `campaign` or `corpus` a version.
-
-A script's `revision` is the schema version that it leads to; a database states its own version.
-"""
+"""Migration of a database from an earlier schema, in one step, as it is opened."""
 
 import sqlite3
-import threading
 import time
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, update
 
@@ -30,12 +25,7 @@ from edgeflare.store.database import (
 from edgeflare.store.location import read_pointer
 from edgeflare.store.servers import server_of
 
-if TYPE_CHECKING:
-    from alembic.script import Script
-
-_FOLDER = Path(__file__).parent
 _PATIENCE_S, _PAUSE_S = 10.0, 0.2
-_one_by_one = threading.Lock()  # alembic.op is one for all threads
 
 
 def open_database(
@@ -126,7 +116,7 @@ def _version(engine: Engine, folder: Path, schema: Schema) -> int:
 
 
 def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
-    """Run the scripts in one transaction; a process killed within leaves the database as it was."""
+    """Upgrade it in one transaction; a process killed within leaves the database as it was."""
     try:
         with for_writing(engine).connect() as connection:
             _without_foreign_keys(connection)
@@ -134,8 +124,8 @@ def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
                 if (location := read_pointer(folder)) is not None:
                     server_of(location).serialise(connection)
                 _check_intact(connection, folder)
-                version = read_version(connection, folder, schema)  # nobody changes it any more
-                _run_scripts(connection, schema, version)
+                if read_version(connection, folder, schema) < schema.version:
+                    schema.upgrade(connection)
                 about = {"schema_version": schema.version, "program_version": __version__}
                 connection.execute(update(schema.about).values(**about))
                 _check_intact(connection, folder)
@@ -145,34 +135,14 @@ def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
 
 def _check_migratable(engine: Engine, folder: Path, schema: Schema, version: int) -> None:
     """Raise StoreError where a database can't be migrated, before the folder's lock is made."""
-    oldest = int(scripts_of(schema.kind)[0].revision) - 1
-    if version < oldest:
+    if version < schema.oldest:
         anew = "run the campaign" if schema.kind == "campaign" else "make it from its campaigns"
         raise StoreError(
             f"{folder} was made by an earlier edgeflare whose schema {version} can't be read any "
-            f"more, only schema {oldest} and later; {anew} anew"
+            f"more, only schema {schema.oldest} and later; {anew} anew"
         )
     with engine.connect() as connection:
         _check_intact(connection, folder)
-
-
-def _run_scripts(connection: Connection, schema: Schema, version: int) -> None:
-    from alembic.operations import Operations
-    from alembic.runtime.migration import MigrationContext
-
-    scripts = scripts_of(schema.kind)
-    with _one_by_one, Operations.context(MigrationContext.configure(connection)):
-        for script in scripts:
-            if int(script.revision) > version:
-                script.module.upgrade()
-
-
-def scripts_of(kind: str) -> "list[Script]":
-    """Return the migration scripts of campaigns or corpora, the oldest first."""
-    from alembic.script import ScriptDirectory
-
-    scripts = ScriptDirectory(str(_FOLDER), version_locations=[str(_FOLDER / kind)])
-    return list(scripts.walk_revisions())[::-1]
 
 
 def _without_foreign_keys(connection: Connection) -> None:
