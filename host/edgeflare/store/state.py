@@ -187,9 +187,7 @@ class Fact(Generic[_T]):
     def write(self, connection: Connection, value: _T) -> None:
         """Replace the value, in a transaction. Raises UnstorableError where it doesn't fit its type."""
         try:
-            stored = self._adapter.dump_python(
-                value, mode="json", exclude_defaults=True, warnings=False
-            )
+            stored = self._adapter.dump_python(value, mode="json", warnings=False)
             text = write_json(stored)
             if stored is not None:
                 self._decoded(text)
