@@ -12,6 +12,7 @@ from edgeflare._version import __version__
 from edgeflare.store import documents, tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.documents import read_json, write_json
+from edgeflare.store.servers import beginning_again
 
 _T = TypeVar("_T")
 _RUNS, _PARTS, _UNITS = tables.analyses, tables.analysis_parts, tables.unit_scores
@@ -42,6 +43,7 @@ class Parts(MutableMapping[str, Any]):
         self._database = database
         self._run = run
 
+    @beginning_again
     def __getitem__(self, name: str) -> Any:
         query = select(_PARTS.c.value).where(self._is(name))
         with self._database.reading("the table analysis_parts of its database") as connection:
@@ -50,6 +52,7 @@ class Parts(MutableMapping[str, Any]):
             raise KeyError(name)
         return row.value
 
+    @beginning_again
     def __setitem__(self, name: str, value: Any) -> None:
         with self._database.writing() as connection:
             stored = read_json(write_json(value))
@@ -88,6 +91,7 @@ class AnalysisRun:
         self.parts = Parts(database, position)
         """What it finished before it was interrupted, and where that is stored at once."""
 
+    @beginning_again
     def finish(self, result: Any, units: UnitRows | None = None) -> None:
         """Store the result, a dataclass; with it `units` replace the table unit_scores."""
         with self._database.writing() as connection:

@@ -324,7 +324,7 @@ def test_an_outcome_that_was_stored_as_its_connection_was_lost_counts_once(tmp_p
             away.repeatable = True
             raise away from DBAPIError("INSERT", {}, lost)
 
-        assert servers._beginning_again(add, is_statement=True)()
+        assert servers.beginning_again(add, is_statement=True)()
         assert attempts == [True]
         assert [one.seed_id for one in store.outcomes()] == ["s"]
 
