@@ -138,7 +138,7 @@ def add(
     return number
 
 
-def newest(connection: Connection, name: str, kind: type[_T], parts: Sequence[str]) -> _T | None:
+def newest(database: Database, name: str, kind: type[_T], parts: Sequence[str]) -> _T | None:
     """Return the result of the newest finished run; None of one with figures that aren't known.
 
     Figures that aren't finite aren't known: `parts` with some are left out.
@@ -146,15 +146,14 @@ def newest(connection: Connection, name: str, kind: type[_T], parts: Sequence[st
     query = select(cast(_RUNS.c.result, Text)).where(
         _RUNS.c.name == name, _RUNS.c.state == _FINISHED
     )
-    text = connection.execute(query.order_by(_RUNS.c.position.desc()).limit(1)).scalar()
-    if text is None:
-        return None
-    try:
-        return documents.result_from(kind, read_json(text, unknown=True), parts)
-    except ValueError:
-        if is_unknown(text):
-            return None
-        raise
+    with database.reading(f"the result {name!r}") as connection:
+        text = connection.execute(query.order_by(_RUNS.c.position.desc()).limit(1)).scalar()
+        try:
+            return documents.result_from(kind, read_json(text or "null", unknown=True), parts)
+        except ValueError:
+            if is_unknown(text or ""):
+                return None
+            raise
 
 
 def finished(database: Database) -> list[StoredResult]:

@@ -247,7 +247,7 @@ class Store(StoredFolder):
     def analysis_run(self, name: str, settings: Mapping[str, Any]) -> AnalysisRun:
         """Return the unfinished run of an analysis with these settings, or begin one.
 
-        Its `parts` are what it finished before it was interrupted; its result is stored by `finish`.
+        Its `parts` are what it finished before it was interrupted; `finish` stores its result.
         """
         return analyses.begin(self._database, name, settings)
 
@@ -256,8 +256,7 @@ class Store(StoredFolder):
 
         Figures that aren't finite aren't known: `parts` with some are left out, a result with others is.
         """
-        with self._database.reading(f"the result {name!r}") as connection:
-            return analyses.newest(connection, name, kind, parts)
+        return analyses.newest(self._database, name, kind, parts)
 
     def results(self) -> list[StoredResult]:
         """Every finished run of an analysis, in the order they were begun."""
