@@ -198,7 +198,7 @@ def start(
             if names is not None:
                 store.state.class_names = list(names)
             campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
-            campaign.start(source, notices)
+            campaign.run(source, notices, is_new=True)
         _finish(after, store, reporter)
     return folder
 
@@ -276,7 +276,7 @@ def resume(
                     store.state.devices = [_described(device) for device in devices]
                 store.add_environment(found)
                 campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
-                campaign.resume(source, notices)
+                campaign.run(source, notices, is_new=False)
         elif is_finished(store):
             for notice in _read_all(store, with_samples=check_samples):
                 reporter(Notice(notice))
