@@ -233,7 +233,7 @@ def resume(
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(folder))
         stack.enter_context(CampaignLock(folder))
-        store.remove_torn()
+        store.remove_torn()  # under the lock: a process that still writes a file has it
         changes = changes or {}
         others = not changes.keys().isdisjoint(("devices", "inventory"))
         begun = {**WITHOUT_SURVEY, **store.campaign}
