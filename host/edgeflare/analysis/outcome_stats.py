@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.files import natural_key
-from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.parts import LimitRule
@@ -78,19 +77,6 @@ class Coverage:
     unasked: int = 0
     device_queries: int = 0
     host_queries: int = 0
-
-    @property
-    def words(self) -> str:
-        """All of it in a phrase, "" where no search ended without a trigger."""
-        if not self.searches:
-            return ""
-        count = "the one search" if self.searches == 1 else f"the {self.searches:,} searches"
-        unasked = f" ({self.unasked:,} of them none)" if self.unasked else ""
-        return (
-            f"{count} without a trigger gave the device "
-            f"{counted(self.device_queries, 'input')}{unasked}, and the original alone "
-            f"{self.host_queries:,}"
-        )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A campaign in figures, with those of its control: how often the search raises a false alarm."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -38,12 +38,14 @@ from edgeflare.statistics import rounded_up, upper_bound
 from edgeflare.store import MEASURING, WALL_S, Store, campaign_text, open_store
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY
-from edgeflare.types import Status
+from edgeflare.types import TRIGGERS, Status
 
 if TYPE_CHECKING:
     from edgeflare.analysis.replay import ReplayFigures
 
 
+NO_SEARCH = "none"
+"""The strategy of a campaign that compares the seeds as they are."""
 _F = TypeVar("_F")
 ControlState: TypeAlias = Literal["not-begun", "begun", "finished", "refused", "gone"]
 
@@ -256,6 +258,16 @@ class Summary:
         return figures if isinstance(figures, type_) else None
 
     @property
+    def has_searches(self) -> bool:
+        """Whether seeds are searched from, not only compared as they are."""
+        return self.search.get("strategy") != NO_SEARCH
+
+    @property
+    def triggers_found(self) -> int:
+        """How many outcomes have a trigger, the seed itself or one that was found."""
+        return sum(self.by_status.get(status.value, 0) for status in TRIGGERS)
+
+    @property
     def limits_crossed(self) -> tuple[str, ...]:
         """The names of the limits that don't hold."""
         return tuple(limit.name for limit in self.limits if limit.crossed)
@@ -268,8 +280,9 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [limit.to_json() for limit in self.limits]
-        about = asdict(self)
-        del about["unusable"]  # it stands in another form, behind the others
+        # these stand in another form, behind the others or in their place
+        about = asdict(replace(self, limits=(), soundness=None, unusable=(), explanation=None))
+        del about["unusable"]
         answers = self.answers
         figures = {} if answers is None else self.kind.figures_json(answers.figures)
         return {
@@ -278,6 +291,7 @@ class Summary:
             "detection": None,
             "values": None,
             **figures,
+            "soundness": self.soundness and self.soundness.to_json(),
             "limits": limits,
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),

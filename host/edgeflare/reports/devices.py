@@ -15,9 +15,6 @@ from edgeflare.analysis.devices import TelemetryFigures
 from edgeflare.analysis.summary import Summary
 from edgeflare.document import Block, Column, Heading, Item, Listing, Table, Text, table_of
 
-NO_SEARCH = "none"
-"""The strategy of a campaign that only compares the models on the seeds."""
-
 _EXAMPLES_SHOWN = 3
 _FEW = 4
 _FIELD_NAMES = {
@@ -81,7 +78,7 @@ def devices_tables(summary: Summary) -> list[Block]:
             text=True,
         ),
         Column("seeds done", 0, lambda one: f"{one.finished:,}"),
-        *(_SEARCHED if summary.search.get("strategy") != NO_SEARCH else ()),
+        *(_SEARCHED if summary.has_searches else ()),
         Column("failed", 0, lambda one: f"{one.failed:,}"),
     )
     return [

@@ -8,6 +8,7 @@ from campaign_stores import compared_campaign
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from edgeflare.analysis import LimitCheck
+from edgeflare.analysis.limits import LimitFigures
 from edgeflare.campaign.settings.baseline import BASELINE_PAIRS
 from edgeflare.reports import report_text
 from edgeflare.store import OutcomeRecord, SeedInput, Store
@@ -140,10 +141,10 @@ def test_limits_that_say_nothing_of_a_campaign_are_skipped_and_judge_nothing(eve
 
 
 def test_limits_can_be_given(every_status):
-    check = LimitCheck("min_l2", 3.0, 0.5, True, "min_l2: all are too near")
+    check = LimitCheck("min_l2", 3.0, 0.5, True, figures=LimitFigures(total=1))
     with every_status() as store:
         found = suites(store, limits=(check,))
-    assert cases(found["limits"])["min_l2"].result[0].message == "min_l2: all are too near"
+    assert cases(found["limits"])["min_l2"].result[0].message == check.words
     assert verdicts(found["pi.bench"])["seed-deviates"] is None
     assert verdicts(found["pi.bench"])["far"] is Failure
 

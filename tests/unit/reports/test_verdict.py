@@ -11,9 +11,10 @@ from campaign_stores import replicated_campaign
 
 from edgeflare import report_text, write_html_report
 from edgeflare.analysis import Soundness, summarize
-from edgeflare.reports.verdict import Verdict, verdict
+from edgeflare.analysis.campaign_verdict import Verdict, campaign_verdict
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
+from edgeflare.words.verdict import verdict_text, verdict_words
 
 
 def said(
@@ -28,7 +29,7 @@ def said(
             queries = 0 if status in (Status.SEED_DEVIATES, Status.FAILED) else 4
             store.add_outcome(OutcomeRecord(f"{place}.png", status, 0, search_queries=queries))
         summary = summarize(store)
-        return verdict(store, summary, summary.limits)
+        return campaign_verdict(store, summary, summary.limits)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,8 @@ def said(
 def test_what_was_found_is_one_sentence(
     tmp_path: Path, ends: tuple[Status, ...], sentence: str, tone: str
 ) -> None:
-    assert said(tmp_path / "c", *ends) == Verdict(sentence, tone)  # type: ignore[arg-type]
+    told = said(tmp_path / "c", *ends)
+    assert (verdict_words(told), told.tone) == ((sentence, ""), tone)
 
 
 @pytest.mark.parametrize(
@@ -85,32 +87,38 @@ def test_what_was_found_is_one_sentence(
 def test_seeds_compared_as_they_are_are_no_search(
     tmp_path: Path, ends: tuple[Status, ...], sentence: str
 ) -> None:
-    assert said(tmp_path / "c", *ends, strategy="none").sentence == sentence
+    assert verdict_text(said(tmp_path / "c", *ends, strategy="none")) == sentence
 
 
 def test_limits_come_before_what_was_found(tmp_path: Path) -> None:
     limits = {"max_deviation_rate": 0.25, "max_seed_deviation_rate": 1.0, "min_median_queries": 9}
     told = said(tmp_path / "c", Status.FOUND, limits=limits)
-    assert told.sentence == "2 of 3 limits are crossed: max_deviation_rate, min_median_queries."
-    assert told.tone == "bad"
-    assert told.text.startswith(f"{told.sentence} 1 of 1 seed (100 %) leads to an input")
+    assert told.crossed == ("max_deviation_rate", "min_median_queries")
+    assert (told.checked, told.tone) == (3, "bad")
+    first, found = verdict_words(told)
+    assert first.endswith("max_deviation_rate, min_median_queries.")
+    assert found.startswith("1 of 1 seed (100 %)")
     kept = said(tmp_path / "d", Status.FOUND, limits={"max_deviation_rate": 1.0})
-    assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "good")
+    assert (kept.checked, kept.crossed, kept.finished, kept.tone) == (1, (), False, "good")
 
 
 def test_a_model_worse_than_its_references_is_never_called_good(tmp_path: Path) -> None:
     """Not by other limits that it keeps, either."""
-    worse = Soundness("worse", 0.95, ("pi: excess drift",), 300, 50, ("release",), devices=3)
+    worse = Soundness(
+        "worse", 0.95, ("parts",), 300, 50, ("release",), parts=("severity 5",), devices=3
+    )
     with Store.create(tmp_path / "c", {"limits": {"max_deviation_rate": 1.0}}) as store:
         store.add_seeds([SeedInput("0.png", np.zeros((2, 2, 1), np.uint8), 0)])
         store.add_outcome(OutcomeRecord("0.png", Status.EXHAUSTED, 0, search_queries=4))
         summary = replace(summarize(store), soundness=worse)
-        found = verdict(store, summary, summary.limits)
-    assert found.sentence == (
+        found = campaign_verdict(store, summary, summary.limits)
+    assert verdict_words(found)[0] == (
         "The deployed model is worse than its healthy reference (300 inputs far from the seeds, 1 reference, "
         "95 % confidence for each of 3 devices). The limit is kept so far."
     )
-    assert found.found.startswith("Near the seeds: from the one seed no input was found")
+    assert verdict_words(found)[1].startswith(
+        "Near the seeds: from the one seed no input was found"
+    )
     assert found.tone == "warn"
 
 
@@ -119,7 +127,7 @@ def test_what_the_boundary_search_alone_did_not_find_is_never_called_good(tmp_pa
     assert said(tmp_path / "a", *ends, strategy="boundary").tone == "neutral"
     limits = {"max_deviation_rate": 0.5}
     kept = said(tmp_path / "b", *ends, strategy="boundary", limits=limits)
-    assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "neutral")
+    assert (kept.checked, kept.crossed, kept.tone) == (1, (), "neutral")
 
 
 def test_every_report_says_what_a_search_without_a_finding_covered_and_what_not(
@@ -150,7 +158,7 @@ def test_every_report_says_what_a_search_without_a_finding_covered_and_what_not(
 def test_a_seed_of_several_devices_counts_once(tmp_path: Path) -> None:
     with replicated_campaign(tmp_path / "c") as store:
         summary = summarize(store)
-        told = verdict(store, summary).sentence
+        told = campaign_verdict(store, summary)
     assert summary.finished > summary.seeds
-    assert f"of {summary.seeds} seeds" in told
-    assert told.endswith("on at least one of the devices.")
+    assert told.seeds == summary.seeds
+    assert verdict_text(told).endswith("on at least one of the devices.")

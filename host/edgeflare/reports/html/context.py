@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from edgeflare._internal import toml
 from edgeflare._internal.text import capitalized, counted, margin_text, number_text
 from edgeflare.analysis.base import PagePart, shown_analyses, stored_results
+from edgeflare.analysis.campaign_verdict import Verdict, VerdictTone, campaign_verdict, is_control
 from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
@@ -41,9 +42,10 @@ from edgeflare.reports.media import (
     level_colours,
 )
 from edgeflare.reports.replay import replay_counts
-from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progress, verdict
 from edgeflare.store import Store, campaign_text
 from edgeflare.types import Status
+from edgeflare.words.survey import coverage_words
+from edgeflare.words.verdict import guidance, progress, verdict_words
 
 
 class Headline(NamedTuple):
@@ -53,7 +55,7 @@ class Headline(NamedTuple):
     """
 
     sentence: str
-    tone: Tone
+    tone: VerdictTone
     more: tuple[str, ...]
     progress: str
 
@@ -66,11 +68,12 @@ def headline(
     name: Name,
 ) -> Headline:
     """Return the result of a campaign, a replay or a control; `name` returns a class's name."""
-    more = [result.found] if result.found else []
+    sentence, found = verdict_words(result)
+    more = [found] if found else []
     if summary.replay is None:
         more += _more(summary, collected, name)
-    more += guidance(result, summary)
-    return Headline(result.sentence, result.tone, tuple(more), progress(summary, status))
+    more += guidance(result)
+    return Headline(sentence, result.tone, tuple(more), progress(summary, status))
 
 
 def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
@@ -136,7 +139,7 @@ def context(
     """Return the values of ``report.html.j2``; `name` returns a class's name. Raises StoreError."""
     summary = summarize(store)
     status = campaign_status(store.folder)
-    result = verdict(store, summary, summary.limits, replay)
+    result = campaign_verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
     kind, answered = summary.kind, summary.answers
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
@@ -148,6 +151,7 @@ def context(
         "replay": replay,
         "status": status,
         "control_of": is_control(store.folder),
+        "coverage": coverage_words(summary.coverage),
         "headline": headline(result, summary, collected, status, name),
         "cards": [one for one in figures if one.main],
         "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),
