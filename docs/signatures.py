@@ -6,14 +6,14 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import stringify_annotation
 
 from edgeflare import types
-from edgeflare.campaign import api, events, fleet
-from edgeflare.devices import Prompt
+from edgeflare.campaign import api, events
+from edgeflare.devices import Connect, Prompt
 
 _ALIASES = {
     "edgeflare.campaign.api.SeedInputs": api.SeedInputs,
     "edgeflare.campaign.api.PathOrTable": api.PathOrTable,
     "edgeflare.campaign.events.Progress": events.Progress,
-    "edgeflare.campaign.fleet.Connect": fleet.Connect,
+    "edgeflare.devices.open.Connect": Connect,
     "edgeflare.devices.open.Prompt": Prompt,
     "edgeflare.types.Strategy": types.Strategy,
     "edgeflare.types.Output": types.Output,

@@ -1,19 +1,24 @@
 """What a report consists of: blocks, worded once, which each format renders.
 
 All texts in blocks are plain. `edgeflare.reports.document` prints them to a terminal, and writes
-them as Markdown or as HTML.
+them as Markdown or as HTML. What only a page can show (pictures, charts, cells to choose) other
+formats leave out, or have the blocks in `text` in its place.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from edgeflare._internal.text import NOTHING
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 Name: TypeAlias = Callable[[int | None], str]
 """Returns the name of a class, or its number; a dash or the like for None."""
-Tone: TypeAlias = Literal["plain", "strong", "muted", "good", "warn", "bad"]
+Tone: TypeAlias = Literal["plain", "strong", "muted", "good", "warn", "bad", "note"]
+"""How a text is meant; a "note" explains figures to the readers of a page, others leave it out."""
 
 _SHADES = 5
 
@@ -144,8 +149,104 @@ class Picture:
     text: str
 
 
-Block: TypeAlias = Heading | Text | Prose | CommandLine | Listing | Figures | Table | Picture
+class Cell(NamedTuple):
+    """A cell of a matrix.
+
+    `shade` colours it, 1 to 5 by its size, 0 not at all. `key` is what the gallery is filtered by
+    where the cell is chosen, and `words` say what it counts; "": it can't be chosen.
+    """
+
+    text: str
+    shade: int = 0
+    key: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A table of counts on a page, with `text` in its place elsewhere.
+
+    The first `labels` cells of a row are texts that name it, the last `totals` are sums. One with
+    `long_names` has its headings upright.
+    """
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str | Cell]]
+    labels: int = 1
+    totals: int = 0
+    long_names: bool = False
+    text: "tuple[Block, ...]" = ()
+
+
+class Example(NamedTuple):
+    """An input on a page: its title, what it is, a muted remark, and its picture as PNG.
+
+    `alternative` says what the picture shows; `deviates` marks it as a deviation.
+    """
+
+    title: str
+    words: str
+    remark: str = ""
+    picture: bytes = b""
+    alternative: str = ""
+    deviates: bool = True
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Inputs on a page, made only where they are shown, with `text` in their place elsewhere."""
+
+    make: Callable[[], Sequence[Example]]
+    text: "tuple[Block, ...]" = ()
+
+
+@dataclass(frozen=True)
+class Charts:
+    """Drawings on a page, each with its title, made only where they are shown.
+
+    `lines` name the lines of each.
+    """
+
+    draw: "Callable[[], Sequence[tuple[str, Markup]]]"
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Details on a page, folded under a title; other formats leave them out."""
+
+    title: str
+    blocks: "tuple[Block, ...]"
+    is_open: bool = False
+
+
+Block: TypeAlias = (
+    Heading
+    | Text
+    | Prose
+    | CommandLine
+    | Listing
+    | Figures
+    | Table
+    | Picture
+    | Matrix
+    | Examples
+    | Charts
+    | Fold
+)
 """A part of a document."""
+
+
+def in_text(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield what a format without pictures shows of some blocks."""
+    for block in blocks:
+        match block:
+            case Matrix() | Examples():
+                yield from in_text(block.text)
+            case Charts() | Fold() | Text(tone="note"):
+                pass
+            case _:
+                yield block
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edgeflare.campaign.batch import (
     BatchWatch,
@@ -16,9 +16,10 @@ from edgeflare.campaign.batch import (
     opened_folder,
     silent,
 )
+from edgeflare.campaign.context import RunContext
 from edgeflare.campaign.events import Event, Notice, Progress, Stage
-from edgeflare.campaign.fleet import Connect, fleet_devices
-from edgeflare.devices import Prompt, connect
+from edgeflare.campaign.fleet import fleet_devices
+from edgeflare.devices import ConnectOptions
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import InventoryError, PreflightError, StrategyError, UsageError
 from edgeflare.store import CampaignLock, Store
@@ -36,6 +37,9 @@ from edgeflare_bench.cells import (
 from edgeflare_bench.made_models import make_again, make_model
 from edgeflare_bench.suite import Suite, check_files
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 
 def run_bench(
     suite: Suite,
@@ -44,14 +48,13 @@ def run_bench(
     devices: Sequence[str] = ("local",),
     inventory: Path | None = None,
     python: str | None = None,
-    ask: Prompt | None = None,
     progress: BatchWatch = silent,
-    connect: Connect = connect,
+    **reach: "Unpack[ConnectOptions]",
 ) -> Path:
     """Run every cell of a suite, one after the other, and return the bench's folder.
 
-    `devices`, `inventory`, `python`, `ask` and `connect` are as in a campaign; `ask` is called once
-    for each question. A cell that can't be run for a reason of its own (its models, seeds or
+    `devices`, `inventory`, `python` and `reach` are as in a campaign; `ask` is called once for each
+    question. A cell that can't be run for a reason of its own (its models, seeds or
     strategy) is recorded in the bench's `failed`, reported as a notice, and the others are run.
     What concerns all cells ends the bench: raises UsageError where a file of the suite is missing,
     before anything is made, where the folder is taken, a device is unknown, or one is not what it
@@ -71,9 +74,9 @@ def run_bench(
         with translate_errors(folder, resumable=False):
             write_bench(bench)
         with _disk_full_advice(folder):
-            _BenchRun(bench, CampaignRunner(ask, connect), force=False, new_devices=False).run(
-                progress
-            )
+            _BenchRun(
+                bench, CampaignRunner(RunContext(**reach)), force=False, new_devices=False
+            ).run(progress)
     return folder
 
 
@@ -83,9 +86,8 @@ def resume_bench(
     force: bool = False,
     devices: Sequence[str] = (),
     inventory: Path | None = None,
-    ask: Prompt | None = None,
     progress: BatchWatch = silent,
-    connect: Connect = connect,
+    **reach: "Unpack[ConnectOptions]",
 ) -> Path:
     """Run the cells that are left, or do nothing where there are none; return the bench's folder.
 
@@ -105,7 +107,7 @@ def resume_bench(
             )
             fleet_devices(bench.config(bench.cells[0]))
             write_bench(bench)
-        campaigns = CampaignRunner(ask, connect)
+        campaigns = CampaignRunner(RunContext(**reach))
         new_devices = bool(devices or inventory)
         _BenchRun(bench, campaigns, force=force, new_devices=new_devices).run(progress)
     return folder

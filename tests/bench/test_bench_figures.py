@@ -64,5 +64,5 @@ def test_few_or_no_triggering_inputs_can_be_drawn(queries: dict[str, list[float]
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UsageError, match=r"matplotlib.*pip install 'edgeflare\[bench\]'"):
+    with pytest.raises(UsageError, match=r"install 'edgeflare\[bench\]'"):
         histograms("p", {"a": [1.0]}, {"a": 1})

@@ -141,5 +141,5 @@ def test_a_wrong_option_is_named(options: dict[str, Any], words: str) -> None:
 
 
 def test_a_target_class_that_does_not_exist_is_refused_when_the_classes_are_known() -> None:
-    with pytest.raises(UsageError, match="no target class 2: the models have 2 classes"):
+    with pytest.raises(UsageError, match="2 classes"):
         next(start(fitness="targeted", target=2))

@@ -79,5 +79,5 @@ def test_few_and_many_can_be_drawn(strategies: dict[str, MarginCurve]) -> None:
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UsageError, match=r"matplotlib.*pip install 'edgeflare\[bench\]'"):
+    with pytest.raises(UsageError, match=r"install 'edgeflare\[bench\]'"):
         front_picture("p", {"a": MarginCurve((), 0, [])})

@@ -423,7 +423,7 @@ def _session(agent: FakeAgent, provisioned: Provisioned, transcribes: bool) -> N
         "onnx",
         {},
         lease=Lease("night", "night/0", "campaign night"),
-        **DEADLINES,  # type: ignore[arg-type]
+        limits=Limits(**DEADLINES),  # type: ignore[arg-type]
     )
     try:
         session.configure(_SPEC, None, _DECODER if transcribes else None)

@@ -138,11 +138,10 @@ def _data(match: re.Match[str]) -> str:
     data = json.loads(match[2])
     lines = [match[1]]
     for name, value in data.items():
-        if name == "rows":
-            seconds = data["columns"].index("seconds")
-            for row in value:
-                row[seconds] = MASK
-                lines.append(json.dumps(_masked(row), ensure_ascii=False))
+        if name == "findings":
+            for row in zip(*value.values(), strict=True):
+                finding = dict(zip(value, row, strict=True))
+                lines.append(json.dumps(_masked(finding), ensure_ascii=False))
         else:
             lines.append(json.dumps({name: _masked(value)}, ensure_ascii=False))
     return "\n".join(lines)

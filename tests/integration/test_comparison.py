@@ -132,7 +132,7 @@ class TestFailing:
         assert good.failed is None
         assert ran.finished == (good,)
         told = [one.event.text for one in seen if isinstance(one.event, Notice)]
-        assert [one for one in told if one.startswith("garbage can't be run, the others go on: ")]
+        assert [one for one in told if "run, the others" in one]
 
     def test_where_all_fail_the_reason_is_raised(self, tmp_path: Path, garbage: Path) -> None:
         with pytest.raises((ModelError, DeviceError)):
@@ -178,15 +178,15 @@ class TestNamed:
         assert rank_campaigns(candidates_named([out])).seeds == 3
 
     def test_what_cannot_be_compared_is_refused(self, tmp_path: Path, models: list[Path]) -> None:
-        with pytest.raises(UsageError, match="level is 2"):
+        with pytest.raises(UsageError, match="level"):
             candidates_named(models, level=2)
         with pytest.raises(UsageError, match="two candidates"):
             candidates_named(models[:1])
-        with pytest.raises(StoreError, match="not a campaign folder"):
+        with pytest.raises(StoreError, match="campaign folder"):
             candidates_named([models[0], tmp_path])
         settings = {"format": 1, "settings": {}, "candidates": {"a": "/a.onnx"}}
         (tmp_path / "comparison.json").write_text(json.dumps(settings))
-        with pytest.raises(UsageError, match="no candidate's campaign has begun"):
+        with pytest.raises(UsageError, match="candidate's campaign"):
             candidates_named([models[0], tmp_path])
         for text in ("{", "[" * 100_000):
             (tmp_path / "comparison.json").write_text(text)
@@ -208,21 +208,21 @@ class TestGoingOn:
         with Store.open(before.folder) as store:
             assert store.id == id_before
         notices = [one.event.text for one in seen if isinstance(one.event, Notice)]
-        assert any("nothing is left to do" in one for one in notices)
+        assert any("nothing is left" in one for one in notices)
 
     def test_other_settings_are_refused_unless_they_change_nothing(
         self, tmp_path: Path, models: list[Path]
     ) -> None:
         run_candidates(config(tmp_path / "out"), models[:1])
         run_candidates(config(tmp_path / "out", concurrency=3), models[:1])
-        with pytest.raises(UsageError, match=r"other settings \(search\)"):
+        with pytest.raises(UsageError, match=r"settings \(search"):
             run_candidates(config(tmp_path / "out", search={"seed": 9}), models[:1])
 
     def test_a_model_that_has_changed_is_refused(self, tmp_path: Path, models: list[Path]) -> None:
         model = Path(shutil.copy(models[0], tmp_path / "model.onnx"))
         run_candidates(config(tmp_path / "out"), [model])
         shutil.copy(models[1], model)
-        with pytest.raises(UsageError, match=r"the deployed model .* has changed"):
+        with pytest.raises(UsageError, match="deployed model"):
             run_candidates(config(tmp_path / "out"), [model])
 
     def test_a_folder_that_is_none_of_ours_is_refused(
@@ -230,7 +230,7 @@ class TestGoingOn:
     ) -> None:
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "thesis.txt").write_text("mine")
-        with pytest.raises(UsageError, match="neither a comparison nor an empty folder"):
+        with pytest.raises(UsageError, match="comparison nor"):
             run_candidates(config(tmp_path / "out"), models)
 
     def test_what_is_compared_is_written_down(
@@ -247,14 +247,14 @@ class TestRefused:
         assert not (tmp_path / "out").exists()
 
     def test_a_model_that_is_not_there(self, tmp_path: Path, models: list[Path]) -> None:
-        with pytest.raises(UsageError, match="there is no model file"):
+        with pytest.raises(UsageError, match="model file"):
             run_candidates(config(tmp_path / "out"), [models[0], tmp_path / "missing.onnx"])
 
     def test_a_file_whose_runtime_nothing_says(self, tmp_path: Path, models: list[Path]) -> None:
         names = tmp_path / "names.txt"
         names.write_text("cat")
         like = config(tmp_path / "out")
-        with pytest.raises(UsageError, match=r"can't tell the runtime of .*names\.txt"):
+        with pytest.raises(UsageError, match=r"names\.txt"):
             run_candidates(like, [models[0], names])
         assert not (tmp_path / "out").exists()
         stated = like.deployed.model_copy(update={"runtime": "onnx"})
@@ -274,12 +274,12 @@ class TestRefused:
         self, tmp_path: Path, models: list[Path]
     ) -> None:
         like = config(tmp_path / "out", search={"strategy": "boundary"})
-        with pytest.raises(UsageError, match="its queries don't rank"):
+        with pytest.raises(UsageError, match="queries don't"):
             run_candidates(like, models, measure="queries")
         assert not (tmp_path / "out").exists()
 
     def test_an_unknown_measure(self, tmp_path: Path, models: list[Path]) -> None:
-        with pytest.raises(UsageError, match="no measure luck"):
+        with pytest.raises(UsageError, match="measure luck"):
             run_candidates(config(tmp_path / "out"), models, measure="luck")
 
 

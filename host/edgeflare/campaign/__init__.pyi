@@ -11,6 +11,7 @@ from .api import (
     survey_alone as survey_alone,
 )
 from .batch import BatchProgress as BatchProgress
+from .context import CampaignOptions as CampaignOptions, RunOptions as RunOptions
 from .seeds import write_calibration as write_calibration
 from .comparison import (
     CandidateRun as CandidateRun,

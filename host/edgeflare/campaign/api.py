@@ -9,23 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.files import copy_regular, is_disk_full
 from edgeflare.campaign import executor
+from edgeflare.campaign.context import CampaignOptions, RunContext, RunOptions
 from edgeflare.campaign.control import check_control, run_control
-from edgeflare.campaign.events import Progress, Reporter, Stage, silent
-from edgeflare.campaign.executor import Cluster
-from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, fleet_devices
+from edgeflare.campaign.events import Reporter, Stage
+from edgeflare.campaign.fleet import Fleet, LeaseOwner, fleet_devices
 from edgeflare.campaign.pair.input_finder import SEEDS, FoundInputs, find_among
 from edgeflare.campaign.replay.run import resume_import
 from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.status import control_folder, replica_names
-from edgeflare.devices import Prompt, connect
 from edgeflare.errors import SeedError, StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import translate_errors
@@ -33,24 +32,16 @@ from edgeflare.store.location import POINTER_NAME, is_address, split_address
 from edgeflare.store.named_databases import add_database
 from edgeflare.types import TRIGGERS, Output, Sample
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-def run_campaign(
-    config: CampaignConfig,
-    *,
-    name: str | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
-    cluster: Cluster | None = None,
-) -> Path:
+
+def run_campaign(config: CampaignConfig, **run: "Unpack[CampaignOptions]") -> Path:
     """Run a campaign to its end and return its folder.
 
-    `name` is shown to others who want a device that this campaign uses (the folder's name where
-    None). `ask` is called for a passphrase or password where a device wants one, `progress` with
-    every event, by the calling thread; `connect` opens the transport to a device
-    (`edgeflare.testing` has a faulty one). With a `cluster` (`edgeflare.distributed.DaskCluster`)
-    its workers' devices take part, not those of this process. Raises an `EdgeFlareError` of any
-    kind; what was found before it is in the folder, and `resume_campaign` goes on from there.
+    `run`: `ask`, `progress`, `connect`, `name` and `cluster`, see `CampaignOptions`. Raises an
+    `EdgeFlareError` of any kind; what was found before it is in the folder, and `resume_campaign`
+    goes on from there.
 
     Where `config.control` is set the control follows the search, in the folder ``control`` of the
     campaign's own: the same search for deviations of the original from itself, on this machine.
@@ -58,15 +49,7 @@ def run_campaign(
     check_control(config)
     for reference in filter(is_address, config.survey.references):
         add_database(split_address(reference)[0])  # the user names it here
-    return executor.start(
-        config,
-        after=run_control,
-        name=name,
-        ask=ask,
-        progress=progress,
-        connect=connect,
-        cluster=cluster,
-    )
+    return executor.start(config, after=run_control, context=RunContext(**run))
 
 
 def survey_alone(config: CampaignConfig) -> CampaignConfig:
@@ -86,12 +69,8 @@ def resume_campaign(
     force: bool = False,
     changes: Mapping[str, Any] | None = None,
     typed: Mapping[str, str] | None = None,
-    name: str | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
-    cluster: Cluster | None = None,
     check_samples: bool = False,
+    **run: "Unpack[CampaignOptions]",
 ) -> Path:
     """Resume an interrupted campaign, or do nothing where it is finished; return its folder.
 
@@ -114,12 +93,8 @@ def resume_campaign(
         force=force,
         changes=changes,
         typed=typed,
-        name=name,
-        ask=ask,
-        progress=progress,
-        connect=connect,
-        cluster=cluster,
         check_samples=check_samples,
+        context=RunContext(**run),
     )
 
 
@@ -127,9 +102,7 @@ def find_inputs(
     config: CampaignConfig,
     *,
     seeds: int = SEEDS,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
+    **run: "Unpack[RunOptions]",
 ) -> FoundInputs:
     """Return the likeliest preprocessing of two models that classify images.
 
@@ -143,7 +116,8 @@ def find_inputs(
     Raises UsageError where the models don't classify images, and the errors of `run_campaign`.
     """
     executor.check_files(config)
-    reporter = Reporter(progress)
+    context = RunContext(**run)
+    reporter = Reporter(context.progress)
     device = fleet_devices(config)[0]
     owner = LeaseOwner(f"inputs-{uuid.uuid4().hex}", "edgeflare inputs")
     reporter(Stage("device", device.name))
@@ -153,11 +127,10 @@ def find_inputs(
             [device],
             config,
             owner,
-            ask=ask,
             on_upload=reporter.show_upload,
             on_notice=reporter.queue_notice,
-            connect=connect,
             need_all=True,
+            **context.reach,
         ) as fleet,
     ):
         source = seed_source(config, original)
@@ -258,9 +231,6 @@ def search(
     device: str | Sequence[str] = "local",
     *,
     folder: str | os.PathLike[str] | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
     **settings: Any,
 ) -> SearchResult:
     """Search from every seed input for one on which the model on `device` decides differently.
@@ -271,12 +241,13 @@ def search(
     are entries of the `search` table, such as ``strategy="dflare"`` or ``max_queries=500``, and
     other entries of ``campaign.toml``, such as ``concurrency=4`` or
     ``fleet={"mode": "replicate"}``; ``survey={"enabled": True}`` surveys the seeds first. `ask`,
-    `progress` and `connect` as `run_campaign` takes them.
+    `progress` and `connect` are as `run_campaign` takes them.
 
     Images in memory are kept as an ``.npz`` in the campaign's folder. Raises UsageError for a
     setting that is wrong, and every `EdgeFlareError` that `run_campaign` raises; what was found
     before is in `folder` then.
     """
+    run: Any = {name: settings.pop(name) for name in RunOptions.__annotations__ if name in settings}
     temporary = Path(tempfile.mkdtemp(prefix="edgeflare-"))
     try:
         out = temporary / "campaign" if folder is None else Path(folder).absolute()
@@ -304,10 +275,7 @@ def search(
             config,
             keep_seeds=bool(images),
             after=run_control,
-            name=config.deployed.path.stem,
-            ask=ask,
-            progress=progress,
-            connect=connect,
+            context=RunContext(name=config.deployed.path.stem, **run),
         )
         if images:
             config.seeds.path.unlink()  # the folder has a copy

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,11 +15,11 @@ from edgeflare._internal.files import (
     write_durably,
 )
 from edgeflare.campaign.api import resume_campaign, run_campaign
+from edgeflare.campaign.context import RunContext
 from edgeflare.campaign.events import Event, Progress
-from edgeflare.campaign.fleet import Connect, PromptCache
+from edgeflare.campaign.fleet import PromptCache
 from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.devices import Prompt
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import CampaignLock
 from edgeflare.store.creation import remove_folder
@@ -73,12 +74,10 @@ class CampaignRunner:
     `stored_elsewhere`: campaigns are stored where their configurations say, else in their folders.
     """
 
-    def __init__(
-        self, ask: Prompt | None, connect: Connect, *, stored_elsewhere: bool = False
-    ) -> None:
+    def __init__(self, context: RunContext, *, stored_elsewhere: bool = False) -> None:
         self._stored_elsewhere = stored_elsewhere
-        self._ask = None if ask is None else PromptCache(ask)
-        self._connect = connect
+        ask = context.ask
+        self.context = replace(context, ask=None if ask is None else PromptCache(ask))
 
     def run(self, config: CampaignConfig, folder: Path, *, name: str, progress: Progress) -> None:
         """Run a campaign in `folder`, in the place of what a killed process left there."""
@@ -87,15 +86,15 @@ class CampaignRunner:
                 remove_folder(folder)
         places = {} if self._stored_elsewhere else {"store": None, "samples": None}
         config = config.model_copy(update={"out": folder, **places})
-        run_campaign(config, name=name, ask=self._ask, progress=progress, connect=self._connect)
+        run_campaign(config, name=name, progress=progress, **self.context.reach)
 
     def resume(self, folder: Path, **settings: Any) -> None:
         """Resume a campaign, with these settings of `resume_campaign`."""
-        resume_campaign(folder, ask=self._ask, connect=self._connect, **settings)
+        resume_campaign(folder, **self.context.reach, **settings)
 
     def replay(self, source: Path, config: CampaignConfig, **settings: Any) -> None:
         """Run a replay, with these settings of `run_replay`."""
-        run_replay(source, config, ask=self._ask, connect=self._connect, **settings)
+        run_replay(source, config, **self.context.reach, **settings)
 
 
 def check_free(folder: Path, marker: str, what: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.text import first_of
@@ -20,19 +20,23 @@ from edgeflare.campaign.batch import (
     silent,
     write_description,
 )
+from edgeflare.campaign.context import RunContext
 from edgeflare.campaign.events import Notice
-from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.pair.health import ranking_problem
 from edgeflare.campaign.provenance import check_unchanged
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from
 from edgeflare.campaign.settings.models import ModelConfig
-from edgeflare.devices import Device, Prompt, connect, runtime_for
+from edgeflare.devices import ConnectOptions, Device, runtime_for
 from edgeflare.devices.inventory import find_inventory
 from edgeflare.errors import DeviceError, EdgeFlareError, ModelError, PreflightError, UsageError
 from edgeflare.store import Store
 from edgeflare.store.location import is_campaign
 from edgeflare.store.lock import LOCK_NAMES
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Measure: TypeAlias = Literal["disagreement", "severity", "queries"]
 """Of the most severe trigger from a seed: how far both answers are apart, or the smaller of both
@@ -166,9 +170,8 @@ def run_candidates(
     *,
     measure: str | None = None,
     out: Path | None = None,
-    ask: Prompt | None = None,
     progress: BatchWatch = silent,
-    connect: Connect = connect,
+    **reach: "Unpack[ConnectOptions]",
 ) -> Candidates:
     """Run, or resume, a campaign with each of these deployed models, one after the other.
 
@@ -207,7 +210,8 @@ def run_candidates(
         names = _write_candidates(folder, config, files)
         named = dict(zip(names, candidates, strict=True))
         return Candidates(
-            folder, _Comparison(folder, config, CampaignRunner(ask, connect)).run(named, progress)
+            folder,
+            _Comparison(folder, config, CampaignRunner(RunContext(**reach))).run(named, progress),
         )
 
 

@@ -6,11 +6,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeflare.campaign.events import Progress, Stage, Step, silent
-from edgeflare.campaign.fleet import Connect
-from edgeflare.devices import Prompt, connect
+from edgeflare.devices import Connect, ConnectOptions, Prompt, connect
 
 if TYPE_CHECKING:
     from edgeflare.campaign.executor import Cluster
+
+
+class RunOptions(ConnectOptions, total=False):
+    """What an analysis or a replay may use beside its settings.
+
+    `progress` is called with every event, by the calling thread; `ask` and `connect` are those of
+    `ConnectOptions`.
+    """
+
+    progress: Progress
+
+
+class CampaignOptions(RunOptions, total=False):
+    """What a campaign may use beside its settings; `ask`, `connect` and `progress` as of `RunOptions`.
+
+    `name` is shown to others who want a device that the campaign uses (the folder's name where
+    None). With a `cluster` (`edgeflare.distributed.DaskCluster`) its workers' devices take part, not
+    those of this process.
+    """
+
+    name: str | None
+    cluster: "Cluster | None"
 
 
 def _no_folder(name: str) -> Path:
@@ -21,12 +42,7 @@ def _no_folder(name: str) -> Path:
 class RunContext:
     """What a campaign or an analysis may use beside its settings.
 
-    `progress` is called with every event, by the calling thread; `ask` for a passphrase or password
-    where a device wants one; `connect` opens the transport to a device. `name` is shown to others who
-    want a device that the run uses. With a `cluster` its workers' devices take part, not those of
-    this process.
-
-    An analysis has a `folder` for campaigns of its own, below its campaign's, by a name; and `resume`,
+    The first five are `CampaignOptions`. An analysis has a `folder` for campaigns of its own, below its campaign's, by a name; and `resume`,
     what was finished before it was interrupted: what it puts there is stored at once, and is there
     again when it is run anew with the same settings. Keys are texts, values JSON.
     """
@@ -38,6 +54,16 @@ class RunContext:
     cluster: "Cluster | None" = None
     folder: Callable[[str], Path] = _no_folder
     resume: MutableMapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reach(self) -> ConnectOptions:
+        """How devices are reached, for `open_device`."""
+        return {"ask": self.ask, "connect": self.connect}
+
+    @property
+    def options(self) -> RunOptions:
+        """What another run gets of this one: how devices are reached, and who is told of its events."""
+        return {**self.reach, "progress": self.progress}
 
     def tell(self, what: str, done: int, total: int | None = None) -> None:
         """Report that so many of `total` steps are done; None: it isn't known how many there are."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from edgeflare.answers.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.campaign import executor
+from edgeflare.campaign.context import RunContext
 from edgeflare.campaign.events import Event, FleetStatus, Notice, Progress, Reporter, Stage, silent
 from edgeflare.campaign.fleet import Fleet, LeaseOwner
 from edgeflare.campaign.pair.model_pair import resolve_pair
@@ -124,21 +125,21 @@ def run_control(
         elif event.resume is None:  # else the whole campaign is to be resumed
             reporter(Notice(f"{_PREFIX}{event.text}"))
 
+    context = RunContext(progress=pass_on, name=f"{store.folder.name}, its control")
     reporter.watch(store, lambda: seen)
     try:
         try:
             with _prefixed_errors():
                 if _can_resume(store):
                     executor.resume(
-                        folder, fill=partial(_fill, store), force=force, progress=pass_on
+                        folder, fill=partial(_fill, store), force=force, context=context
                     )
                 else:
                     executor.start(
                         control_config(scaled_as_stored(config, store), store.folder),
                         devices=[LOCAL],
                         fill=partial(_fill, store),
-                        name=f"{store.folder.name}, its control",
-                        progress=pass_on,
+                        context=context,
                     )
                 _warn_of_alarms(store, config, reporter)
         except _PERMANENT as error:
@@ -399,9 +400,8 @@ def run_selftest(*, seeds: int = 20, progress: Progress = silent) -> SelfTest:
     found = []
     with TemporaryDirectory(prefix="edgeflare-selftest-", ignore_cleanup_errors=True) as scratch:
         for name, config, of_one_model in _pairs(seeds, Path(scratch)):
-            folder = executor.start(
-                config, devices=[LOCAL], progress=_named_selftest(name, progress)
-            )
+            context = RunContext(progress=_named_selftest(name, progress))
+            folder = executor.start(config, devices=[LOCAL], context=context)
             with Store.open(folder) as store:
                 alarms = count_alarms(store)
             found.append(SelfTestPair(name, alarms.searches, alarms.false_alarms, of_one_model))

@@ -15,8 +15,9 @@ from edgeflare._internal.text import names_text
 from edgeflare.answers.detections.formats import class_names
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.outputs import load_repair
-from edgeflare.campaign.events import Notice, Progress, Reporter, Stage, silent
-from edgeflare.campaign.fleet import Connect, Fleet, LeaseOwner, check_one_model, fleet_devices
+from edgeflare.campaign.context import RunContext
+from edgeflare.campaign.events import Notice, Reporter, Stage
+from edgeflare.campaign.fleet import Fleet, LeaseOwner, check_one_model, fleet_devices
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.pair.model_pair import resolve_pair
@@ -36,7 +37,7 @@ from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import failed_replicas, is_finished, is_searched
 from edgeflare.campaign.survey.references import check_references
-from edgeflare.devices import Device, Prompt, connect, runtime_for
+from edgeflare.devices import Device, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import UsageError
@@ -108,11 +109,7 @@ def start(
     check: Check | None = None,
     keep_seeds: bool = False,
     after: After | None = None,
-    name: str | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
-    cluster: Cluster | None = None,
+    context: RunContext,
 ) -> Path:
     """Run a campaign and return its folder.
 
@@ -127,7 +124,7 @@ def start(
     check_families(config)
     if config.out is not None:
         Store.check_free(config.out)
-    reporter = Reporter(progress)
+    reporter, cluster = Reporter(context.progress), context.cluster
     if cluster is None:
         devices = devices or fleet_devices(config)
     else:
@@ -137,14 +134,14 @@ def start(
     folder = folder.absolute()
     if config.store is not None:
         check_database(folder, config.store)
-    owner = LeaseOwner(uuid.uuid4().hex, name or folder.name)
+    owner = LeaseOwner(uuid.uuid4().hex, context.name or folder.name)
     with ExitStack() as stack:
         with ExitStack() as searching:
             original, source = _load(config, searching, with_seeds=fill is None)
             if check is not None:
                 check(original)
             fleet = searching.enter_context(
-                _open_fleet(devices, config, owner, reporter, ask, connect, need_all=True)
+                _open_fleet(devices, config, owner, reporter, context, need_all=True)
                 if cluster is None
                 else cluster.open(config, owner, reporter)
             )
@@ -228,11 +225,7 @@ def resume(
     force: bool = False,
     changes: Mapping[str, Any] | None = None,
     typed: Mapping[str, str] | None = None,
-    name: str | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
-    cluster: Cluster | None = None,
+    context: RunContext,
     check_samples: bool = False,
 ) -> Path:
     """Resume a campaign; return its folder.
@@ -241,7 +234,7 @@ def resume(
     `resume_campaign` says.
     """
     folder = folder_at(folder).absolute()
-    reporter = Reporter(progress)
+    reporter, cluster = Reporter(context.progress), context.cluster
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(folder))
         stack.enter_context(CampaignLock(folder))
@@ -253,7 +246,7 @@ def resume(
         if fill is not None and not store.fact("seeds_complete"):
             fill(store)
         if not is_searched(store) or others or failed_replicas(store):
-            owner = LeaseOwner(store.id, name or folder.name)
+            owner = LeaseOwner(store.id, context.name or folder.name)
             notice = check_forced(check_unchanged(config, store), force=force)
             devices: Sequence[Device] = ()
             if cluster is None:
@@ -266,7 +259,7 @@ def resume(
                 with_seeds = not store.fact("seeds_complete")
                 original, source = _load(config, searching, with_seeds=with_seeds)
                 fleet = searching.enter_context(
-                    _open_fleet(devices, config, owner, reporter, ask, connect, need_all=False)
+                    _open_fleet(devices, config, owner, reporter, context, need_all=False)
                     if cluster is None
                     else cluster.open(config, owner, reporter)
                 )
@@ -361,8 +354,7 @@ def _open_fleet(
     config: CampaignConfig,
     owner: LeaseOwner,
     reporter: Reporter,
-    ask: Prompt | None,
-    connect: Connect,
+    context: RunContext,
     *,
     need_all: bool,
 ) -> Fleet:
@@ -371,11 +363,10 @@ def _open_fleet(
         devices,
         config,
         owner,
-        ask=ask,
         on_upload=reporter.show_upload,
         on_notice=reporter.queue_notice,
-        connect=connect,
         need_all=need_all,
+        **context.reach,
     )
 
 

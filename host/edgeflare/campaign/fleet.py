@@ -17,7 +17,9 @@ from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Reporter
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import add_queries, queries_before
+from edgeflare.devices import Connect as Connect  # noqa: PLC0414 - its documented place
 from edgeflare.devices import (
+    ConnectOptions,
     Device,
     DeviceMinute,
     DeviceSession,
@@ -27,8 +29,6 @@ from edgeflare.devices import (
     PlaceWaits,
     Prompt,
     ReconnectingSession,
-    Transport,
-    connect,
     load_inventory,
     open_device,
     resolve_device,
@@ -40,11 +40,9 @@ from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
 from edgeflare.store import MEASURING, SEED_ROWS, SeedRecord, Store
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
 
-Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
-"""Opens the transport to a device, as `edgeflare.devices.connect` does."""
 OnNotice: TypeAlias = Callable[[str], None]
 
 
@@ -98,18 +96,19 @@ class Fleet(AbstractContextManager["Fleet"]):
         config: CampaignConfig,
         owner: LeaseOwner,
         *,
-        ask: Prompt | None = None,
         on_upload: OnNotice = _ignore,
         on_notice: OnNotice = _ignore,
-        connect: Connect = connect,
         need_all: bool,
+        **reach: "Unpack[ConnectOptions]",
     ) -> "Fleet":
         """Open all devices in parallel; without `need_all` those that can be.
 
         `ask` is called once for each question. `on_upload` is called with uploads, `on_notice` with
         lost and reconnected devices, both from other threads. Raises what `open_device` raises.
         """
+        ask = reach.get("ask")
         prompts = PromptCache(ask) if ask is not None else None
+        reach["ask"] = prompts
 
         def opener(device: Device, progress: OnNotice | None = None) -> DeviceSession:
             return open_device(
@@ -117,10 +116,9 @@ class Fleet(AbstractContextManager["Fleet"]):
                 config.deployed.path,
                 runtime=config.deployed.runtime,
                 options=config.deployed.options,
-                ask=prompts,
                 progress=progress,
                 lease=owner.lease(device.name),
-                connect=connect,
+                **reach,
             )
 
         def attempt(device: Device) -> DeviceSession | EdgeFlareError:
@@ -359,10 +357,11 @@ class CampaignStage:
             [feeds[session.name] for session in sessions],
             oracle or self._oracle,
             workers=os.cpu_count() or 2,
-            concurrency=self._config.concurrency if limited else None,
-            one_trip=self._config.one_trip,
-            limits=FleetLimits(*budgets, fleet.handover_s, fleet.patience_s),
-            asked=spent,
+            limits=FleetLimits(
+                *(*budgets, fleet.handover_s, fleet.patience_s, spent),
+                concurrency=self._config.concurrency if limited else None,
+                one_trip=self._config.one_trip,
+            ),
             on_stopped=lambda name, count: add_queries(self._store, MEASURING, {name: count}),
             on_flush=on_flush,
         )

@@ -17,6 +17,8 @@ from .inventory import (
     resolve_device as resolve_device,
 )
 from .open import (
+    Connect as Connect,
+    ConnectOptions as ConnectOptions,
     Prompt as Prompt,
     check_device as check_device,
     device_status as device_status,

@@ -9,7 +9,7 @@ returns an open `Transport`. That of ``labgrid`` opens devices with a labgrid pl
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from edgeflare._internal import plugins
 from edgeflare._internal.text import duration
@@ -31,8 +31,24 @@ from edgeflare.errors import (
     UnreachableError,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 Prompt = Callable[[str], str | None]
 """Asks the user for a passphrase or password; None where nobody answers."""
+Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
+"""Opens the transport to a device, as `edgeflare.devices.connect` does."""
+
+
+class ConnectOptions(TypedDict, total=False):
+    """How devices are reached.
+
+    `ask` is called for a passphrase or password where a device wants one; `connect` opens the
+    transport to a device (`edgeflare.testing` has a faulty one).
+    """
+
+    ask: Prompt | None
+    connect: Connect
 
 
 def connect(device: Device, ask: Prompt | None = None) -> Transport:
@@ -105,18 +121,17 @@ def open_device(
     *,
     runtime: str | None = None,
     options: Mapping[str, Any] | None = None,
-    ask: Prompt | None = None,
     progress: Callable[[str], None] | None = None,
     lease: Lease | None = None,
-    connect: Callable[[Device, Prompt | None], Transport] = connect,
+    **reach: "Unpack[ConnectOptions]",
 ) -> DeviceSession:
     """Return a session with the model loaded on the device; the session owns its connection.
 
     The runtime is the one given, else the device's, else by the model's extension; `options` win
     over the device's. `progress` is called with a message for each upload. The lease is taken
-    before the model is loaded, and shared where the device is. `connect` reaches the device. Raises
-    UsageError, ModelError, DeviceError and its kinds; DeviceBusyError where another holds the
-    device.
+    before the model is loaded, and shared where the device is. `reach`: see `ConnectOptions`.
+    Raises UsageError, ModelError, DeviceError and its kinds; DeviceBusyError where another holds
+    the device.
     """
     chosen = runtime or device.runtime or runtime_for(model)
     check_runtime(chosen)
@@ -129,7 +144,7 @@ def open_device(
             f"{device.name}: waiting for labgrid place {device.labgrid.place}, "
             f"{duration(device.labgrid.wait_s)} at most"
         )
-    transport = connect(device, ask)
+    transport = reach.get("connect", connect)(device, reach.get("ask"))
     try:
         probed = probe(transport, device)
         require(probed, chosen)
@@ -143,10 +158,8 @@ def open_device(
             chosen,
             wanted if there.data is None else {**wanted, "calibration": there.data.name},
             compression="off" if device.transport == "local" else device.compression,
-            lease=lease,
-            share=device.share,
-            heartbeat_s=device.heartbeat_s,
-            timeout_s=device.timeout_s,
+            lease=None if lease is None else lease._replace(share=device.share),
+            limits=Limits(None, device.heartbeat_s, device.timeout_s),
             owns_transport=True,
         )
     except BaseException:

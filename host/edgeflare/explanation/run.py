@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from edgeflare._internal.text import counted
 from edgeflare.answers.metrics import numbers
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign import executor
+from edgeflare.campaign.context import RunContext, RunOptions
 from edgeflare.campaign.control import scaled_as_stored
-from edgeflare.campaign.events import Event, Notice, Progress, Stage, silent
-from edgeflare.campaign.fleet import Connect, LeaseOwner, fleet_devices
+from edgeflare.campaign.events import Event, Notice, Progress, Stage
+from edgeflare.campaign.fleet import LeaseOwner, fleet_devices
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
@@ -28,7 +29,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.status import queries_before
 from edgeflare.campaign.survey.inputs import confirmed_faults
-from edgeflare.devices import Device, DeviceSession, Prompt, connect, open_device
+from edgeflare.devices import Device, DeviceSession, open_device
 from edgeflare.errors import (
     AgentDiedError,
     AuthenticationError,
@@ -63,6 +64,9 @@ from edgeflare.store.location import deletion_text, is_campaign
 from edgeflare.store.records import REPLAY, ReplayInput
 from edgeflare.types import Output
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 DEVICE_QUERIES = 2000
 _SEEDS = 50
 _ANOTHER_MODEL = 0.1
@@ -86,9 +90,7 @@ def explain_campaign(
     *,
     float_model: Path | None = None,
     device_queries: int = DEVICE_QUERIES,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
+    **run: "Unpack[RunOptions]",
 ) -> Explanation:
     """Charge each finding of a campaign to a cause; store the result there and return it.
 
@@ -110,7 +112,7 @@ def explain_campaign(
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
         check_same_models(config, store)
         with CampaignLock(folder):
-            walk = _Walk(folder, config, store, ask, progress, connect)
+            walk = _Walk(folder, config, store, RunContext(**run))
             explanation = _explained(walk, source, store, float_model, device_queries)
             store_explanation(store, explanation)
             found = stored_explanation(store)
@@ -317,13 +319,7 @@ class _Walk:
     """Sends inputs on rungs, a replay each, or reads what is there of them."""
 
     def __init__(
-        self,
-        folder: Path,
-        config: CampaignConfig,
-        store: Store,
-        ask: Prompt | None,
-        progress: Progress,
-        connect: Connect,
+        self, folder: Path, config: CampaignConfig, store: Store, context: RunContext
     ) -> None:
         self.config = scaled_as_stored(config, store)
         self._others = [*config.devices] != [*store.campaign["devices"]]
@@ -333,9 +329,7 @@ class _Walk:
         self._told: set[str] = set()
         self._models: dict[Rung, Mapping[str, Any]] = {}
         self._folder = folder
-        self._ask = ask
-        self._progress = progress
-        self._connect = connect
+        self._context = context
 
     def folder_of(self, rung: Rung) -> Path:
         """Return the folder of a rung's replay; other devices than the campaign's have their own."""
@@ -362,7 +356,11 @@ class _Walk:
         """Return both models' answers to inputs, of these ids, on a rung."""
         folder = self.folder_of(rung)
         config = rung.configure(self.config, folder)
-        progress = partial(_report, self._progress, self._told, rung)
+        context = replace(
+            self._context,
+            progress=partial(_report, self._context.progress, self._told, rung),
+            name=f"{self._folder.name}, its explanation",
+        )
         if is_campaign(folder):
             with Store.open(folder) as store:
                 wanted = config.deployed.model_dump(mode="json")
@@ -374,24 +372,10 @@ class _Walk:
                     )
                 finished = store.fact("finished")
             if not finished:
-                executor.resume(
-                    folder,
-                    fill=resume_import,
-                    ask=self._ask,
-                    progress=progress,
-                    connect=self._connect,
-                )
+                executor.resume(folder, fill=resume_import, context=context)
         else:
             folder.parent.mkdir(exist_ok=True)
-            run_replay(
-                self._folder,
-                config,
-                ids=ids,
-                name=f"{self._folder.name}, its explanation",
-                ask=self._ask,
-                progress=progress,
-                connect=self._connect,
-            )
+            run_replay(self._folder, config, ids=ids, name=context.name, **context.options)
         with Store.open(folder) as store:
             if rung.asks_device:
                 self.device_queries += sum(queries_before(store).values())
@@ -442,7 +426,7 @@ class _Walk:
             and are_known(known, asked)
         ):
             return known
-        self._progress(Stage("layers", f"reading the tensors of {second.name}"))
+        self._context.progress(Stage("layers", f"reading the tensors of {second.name}"))
         seeds = _evenly([seed.sample for seed in store.seeds()], _SEEDS)
         return contributions(first, second, asked, [store.get_sample(seed) for seed in seeds])
 
@@ -521,7 +505,9 @@ class _Walk:
             models: dict[str, ReadModel] = {}
             graphs: list[DeviceGraph] = []
             for name in dict.fromkeys(one.device for one in charged if one.id in asked):
-                self._progress(Stage("layers", f"reading the tensors of {first.name} on {name}"))
+                self._context.progress(
+                    Stage("layers", f"reading the tensors of {first.name} on {name}")
+                )
                 try:
                     session = self._session(devices[name], there)
                     stack.callback(session.close)
@@ -564,9 +550,8 @@ class _Walk:
             rung.deployed.path,
             runtime=rung.deployed.runtime,
             options={**rung.deployed.options, **READABLE},
-            ask=self._ask,
             lease=LeaseOwner(uuid.uuid4().hex, self._folder.name).lease(device.name),
-            connect=self._connect,
+            **self._context.reach,
         )
 
     def _read_model(self, rung: Rung, which: str, config: ModelConfig) -> ReadModel:

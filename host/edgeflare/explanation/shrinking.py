@@ -3,23 +3,22 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edgeflare._internal.files import replacing
 from edgeflare.campaign import executor
-from edgeflare.campaign.events import Progress, silent
-from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.context import RunContext, RunOptions
 from edgeflare.campaign.pair.inputs import seed_origins
 from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
 from edgeflare.campaign.seeds import partners
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import replica_names
-from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
 from edgeflare.explanation.results import SHRUNK_FOLDER, Distances, ShrunkFinding, ShrunkFindings
 from edgeflare.metrics import l2, linf, ssim
@@ -41,6 +40,9 @@ from edgeflare.strategies.shrink import PARTNER
 from edgeflare.survey.proposals import Derivation, steps_of
 from edgeflare.types import TRIGGERS, Sample
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _TRIGGERS, _CHANGES = "shrunk.npz", "shrunk.json"
 STRATEGY = "shrink"
 _MOST_STEPS = 3
@@ -54,9 +56,7 @@ def shrink_campaign(
     config: CampaignConfig,
     *,
     device_budget: int = EACH,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
+    **run: "Unpack[RunOptions]",
 ) -> ShrunkFindings:
     """Search nearer inputs from a campaign's findings; return both distances of each.
 
@@ -80,16 +80,8 @@ def shrink_campaign(
             raise UsageError(f"{folder} has no finding but seed inputs: nothing to shrink")
         natural = _natural_changes(store, config)
         with CampaignLock(folder):
-            _run(
-                folder,
-                store,
-                chosen,
-                natural,
-                _configured(config, folder, device_budget),
-                ask,
-                progress,
-                connect,
-            )
+            configured = _configured(config, folder, device_budget)
+            _run(folder, store, chosen, natural, configured, RunContext(**run))
         with Store.open(folder / SHRUNK_FOLDER) as shrunk:
             findings = _results(store, shrunk, chosen, natural)
         return ShrunkFindings(
@@ -147,9 +139,7 @@ def _run(
     chosen: Mapping[str, ReplayInput],
     natural: Mapping[str, NaturalChange],
     config: CampaignConfig,
-    ask: Prompt | None,
-    progress: Progress,
-    connect: Connect,
+    context: RunContext,
 ) -> None:
     fill = partial(_fill, store, list(chosen.values()))
     if is_campaign(folder / SHRUNK_FOLDER):
@@ -160,9 +150,7 @@ def _run(
                 f"{folder} was shrunk with other settings ({_settings_words(before)}): delete "
                 f"{deletion_text(folder / SHRUNK_FOLDER)} to shrink it anew"
             )
-        executor.resume(
-            folder / SHRUNK_FOLDER, fill=fill, ask=ask, progress=progress, connect=connect
-        )
+        executor.resume(folder / SHRUNK_FOLDER, fill=fill, context=context)
         return
     samples: Any = {name: store.get_sample(one.sample) for name, one in chosen.items()}
     if natural:
@@ -176,10 +164,7 @@ def _run(
         config,
         devices=executor.stored_devices(store),
         fill=fill,
-        name=f"{folder.name}, its findings",
-        ask=ask,
-        progress=progress,
-        connect=connect,
+        context=replace(context, name=f"{folder.name}, its findings"),
     )
 
 

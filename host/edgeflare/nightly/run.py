@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from edgeflare._internal.text import names_text
 from edgeflare.analysis.class_names import class_namer
@@ -15,12 +15,13 @@ from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.analysis.corpus_import import fits_corpus
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.batch import BatchWatch, CampaignRunner, Report, begin_campaign, silent
+from edgeflare.campaign.context import RunContext
 from edgeflare.campaign.events import Event, Notice
 from edgeflare.campaign.executor import check_files
-from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.replay.results import replay_config
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.devices import Prompt, connect
+from edgeflare.devices import ConnectOptions
 from edgeflare.errors import (
     AgentDiedError,
     DeviceAwayError,
@@ -71,6 +72,9 @@ from edgeflare.store.corpus.records import target_name
 from edgeflare.store.database import disk_full_advice
 from edgeflare.store.location import is_corpus
 from edgeflare.types import AGREED
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Part: TypeAlias = Literal["replay", "search"]
 RunFailure: TypeAlias = tuple[Literal["away", "failed"], str]
@@ -347,10 +351,9 @@ def run_nightly(
     models: Sequence[str] = (),
     devices: Sequence[str] = (),
     clock: Clock = now,
-    ask: Prompt | None = None,
     progress: BatchWatch = silent,
-    connect: Connect = connect,
     stopped: Callable[[], bool] = never,
+    **reach: "Unpack[ConnectOptions]",
 ) -> Night:
     """Run a night and return it; its folder, log and page are in the history by then.
 
@@ -375,7 +378,7 @@ def run_nightly(
             prune_history(history, config.keep)
         night = history.begin(clock(), len(chosen))
         with NightLog(night.folder / LOG_NAME, clock) as log:
-            campaigns = CampaignRunner(ask, connect, stored_elsewhere=True)
+            campaigns = CampaignRunner(RunContext(**reach), stored_elsewhere=True)
             runner = _NightRunner(config, history, night, log, clock, campaigns, progress, stopped)
             return runner.run(chosen)
 

@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from edgeflare._internal.files import file_sha256, write_whole
 from edgeflare.analysis import Duel, rank_campaigns
 from edgeflare.answers.outputs import load_repair, save_repair
 from edgeflare.campaign.batch import CampaignRunner
-from edgeflare.campaign.events import Notice, Progress, Stage, Step, silent
-from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.context import RunContext, RunOptions
+from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.devices import Prompt, connect
 from edgeflare.errors import UsageError
 from edgeflare.repair.abstention import CATCH, Abstention, abstention_of
 from edgeflare.repair.examples import examples_of
@@ -31,6 +30,9 @@ from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors
 from edgeflare.store.location import is_campaign
 from edgeflare_agent.repair import Repair
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _AS_IT_WAS = "as it was"
 """The name of the model without the repair, where both are compared."""
@@ -128,9 +130,7 @@ def train_campaign(
     out: Path | None = None,
     search: bool = True,
     total_queries: int | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
+    **run: "Unpack[RunOptions]",
 ) -> RepairedCampaign:
     """Train DRepair on a campaign's inputs, write it, and search again on the repaired model.
 
@@ -141,11 +141,11 @@ def train_campaign(
     notice says what that may cost. Raises UsageError as `campaign_config`, `examples_of` and
     `train_repair`, and where `out` is another file; StoreError; the errors of `run_campaign`.
     """
-    folder = Path(folder).absolute()
+    folder, context = Path(folder).absolute(), RunContext(**run)
     config = campaign_config(folder)
 
     def tell(done: int) -> None:
-        progress(Step(done) if done else Stage("training", "folds", FOLDS * random_seeds))
+        context.progress(Step(done) if done else Stage("training", "folds", FOLDS * random_seeds))
 
     with CampaignLock(folder):
         name = variant if max_inducing is None else f"{variant}-{max_inducing:g}"
@@ -159,10 +159,10 @@ def train_campaign(
         )
         found = replace(_written(trained.repair, path, config), trained=trained)
         if search:
-            runner = CampaignRunner(ask, connect)
+            runner = CampaignRunner(context)
             place = _search_place(folder, Path(found.path))
-            most = _tell_cost(folder, [place], total_queries, progress)
-            ran = _searched(folder, config, Path(found.path), place, most, runner, progress)
+            most = _tell_cost(folder, [place], total_queries, context)
+            ran = _searched(folder, config, Path(found.path), place, most, runner)
             found = replace(found, search=ran)
         return found
 
@@ -174,9 +174,7 @@ def abstain_campaign(
     out: Path | None = None,
     search: bool = True,
     total_queries: int | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
+    **run: "Unpack[RunOptions]",
 ) -> RepairedCampaign:
     """Set a threshold for the deployed model's margin, write it, and judge it by fresh searches.
 
@@ -185,7 +183,7 @@ def abstain_campaign(
     `train_campaign`, with the same arguments and errors. Each gives the device `total_queries`
     inputs at most.
     """
-    folder = Path(folder).absolute()
+    folder, context = Path(folder).absolute(), RunContext(**run)
     config = campaign_config(folder)
     with CampaignLock(folder):
         path = _file(folder, out, f"abstain-{catch:g}")
@@ -193,18 +191,16 @@ def abstain_campaign(
         found = _written(abstention.repair, path, config)
         ran = None
         if search:
-            runner = CampaignRunner(ask, connect)
+            runner = CampaignRunner(context)
             last = _search_place(folder, Path(found.path))
             fresh_places = {one: folder / REPAIR_FOLDER / f"fresh-{one}" for one in FRESH}
-            most = _tell_cost(folder, [*fresh_places.values(), last], total_queries, progress)
+            most = _tell_cost(folder, [*fresh_places.values(), last], total_queries, context)
             for strategy, place in fresh_places.items():
                 again = _fresh(config, strategy)
-                search_again(
-                    again, None, place, runner=runner, progress=progress, total_queries=most
-                )
+                search_again(again, None, place, runner=runner, total_queries=most)
                 fresh = examples_of(place, need_triggering=False)
                 abstention = abstention.with_fresh(f"a fresh search by {strategy}", fresh)
-            ran = _searched(folder, config, Path(found.path), last, most, runner, progress)
+            ran = _searched(folder, config, Path(found.path), last, most, runner)
         return replace(found, abstention=abstention, search=ran)
 
 
@@ -248,13 +244,13 @@ def _search_place(folder: Path, path: Path) -> Path:
 
 
 def _tell_cost(
-    folder: Path, places: Sequence[Path], total_queries: int | None, progress: Progress
+    folder: Path, places: Sequence[Path], total_queries: int | None, context: RunContext
 ) -> int:
     """Tell what the searches may cost that haven't ended; return the bound of each."""
     cost = search_cost(folder, total_queries)
     unfinished = [one for one in places if not is_campaign(one) or search_figures(one).left]
     if unfinished:
-        progress(Notice(cost.words(len(unfinished))))
+        context.progress(Notice(cost.words(len(unfinished))))
     return cost.queries
 
 
@@ -265,16 +261,13 @@ def _searched(
     place: Path,
     total_queries: int,
     runner: CampaignRunner,
-    progress: Progress,
 ) -> RepairedSearch:
     """Search again on the model with a copy of the repair, which stays when that is made anew."""
     copy = place.with_name(f"{place.name}.npz")
     with translate_errors(place.parent):
         place.parent.mkdir(exist_ok=True)
         write_whole(copy, path.read_bytes())
-    after = search_again(
-        config, copy, place, runner=runner, progress=progress, total_queries=total_queries
-    )
+    after = search_again(config, copy, place, runner=runner, total_queries=total_queries)
     duel = None
     if config.search.strategy != STRATEGY:
         names = [_AS_IT_WAS, "repaired"]

@@ -12,7 +12,7 @@ recipes leave the end of the head in float, so that boxes and scores have no sca
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,11 @@ from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.campaign import run_candidates
 from edgeflare.campaign.batch import BatchProgress, BatchWatch, check_free, silent
 from edgeflare.campaign.events import Notice, Stage
-from edgeflare.campaign.fleet import Connect
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.settings.survey import SurveyConfig
-from edgeflare.devices import Prompt, connect, runtime_for
+from edgeflare.devices import ConnectOptions, runtime_for
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import spec_from_json
 from edgeflare.models.quantized import (
@@ -51,6 +50,9 @@ from edgeflare.repair.tflite_recipes import (
 )
 from edgeflare.store import Store
 from edgeflare.store.database import translate_errors
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 RECIPES_FOLDER = "recipes"
 """Name of the folder, among a campaign's repairs, with the candidates and their searches."""
@@ -256,9 +258,8 @@ def recipes_campaign(
     keep_float: int = KEEP_FLOAT,
     survey: bool = False,
     quantizer_python: Path | None = None,
-    ask: Prompt | None = None,
     progress: BatchWatch = silent,
-    connect: Connect = connect,
+    **reach: "Unpack[ConnectOptions]",
 ) -> RecipesFound:
     """Quantise a campaign's original by several recipes, and search each anew; write the best's script.
 
@@ -323,9 +324,8 @@ def recipes_campaign(
         list(models.values()),
         measure="disagreement",
         out=target / ("searches-surveyed" if survey else "searches"),
-        ask=ask,
         progress=progress,
-        connect=connect,
+        **reach,
     )
     runs = dict(zip(models, ran.runs, strict=True))
     failed |= {name: run.failed for name, run in runs.items() if run.failed is not None}

@@ -11,7 +11,7 @@ from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import CampaignRunner
 from edgeflare.campaign.control import scaled_as_stored
-from edgeflare.campaign.events import Event, Notice, Progress
+from edgeflare.campaign.events import Event, Notice
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.provenance import changed_seeds, check_same_models
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
@@ -166,7 +166,6 @@ def search_again(
     out: Path,
     *,
     runner: CampaignRunner,
-    progress: Progress,
     total_queries: int,
 ) -> SearchFigures:
     """Search on the deployed model with this repair, or finish that; return how it came out.
@@ -178,7 +177,7 @@ def search_again(
     def tell(event: Event) -> None:
         if isinstance(event, Notice) and event.resume is not None:
             event = Notice(f"{event.text}; the same command goes on with it")
-        progress(event)
+        runner.context.progress(event)
 
     if is_campaign(out):
         runner.resume(

@@ -4,8 +4,10 @@ All texts in blocks are plain; each renderer escapes them for its format and dro
 characters.
 """
 
+import base64
 import re
 from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 
 from markupsafe import Markup
 from rich import box
@@ -17,35 +19,55 @@ from rich.table import Table as RichTable
 from edgeflare._internal.text import clean_text
 from edgeflare.document import (
     Block,
+    Cell,
+    Charts,
     Column,
     CommandLine,
+    Example,
+    Examples,
     Figures,
+    Fold,
     Heading,
     Item,
     KeyFigure,
     Listing,
+    Matrix,
     Picture,
     Prose,
     Table,
     Text,
     Tone,
+    in_text,
     table_of,
 )
 
 __all__ = [
     "Block",
+    "Cell",
+    "Charts",
     "Column",
     "CommandLine",
+    "Example",
+    "Examples",
     "Figures",
+    "Fold",
     "Heading",
     "Item",
     "KeyFigure",
     "Listing",
+    "Matrix",
     "Picture",
     "Prose",
     "Table",
+    "Text",
+    "Tone",
+    "code",
+    "plain",
+    "print_document",
+    "table_of",
+    "to_html",
+    "to_markdown",
 ]
-__all__ += ["Text", "Tone", "code", "plain", "print_document", "table_of", "to_html", "to_markdown"]
 
 _STYLES = {"strong": "bold", "muted": "dim", "good": "green", "warn": "yellow", "bad": "red"}
 _UNBOUNDED = 10_000  # columns of a terminal
@@ -60,7 +82,7 @@ _ESCAPED = re.compile(r"\\(.)")
 def print_document(blocks: Iterable[Block], console: Console | None = None) -> None:
     """Print a document to stdout; narrow terminals drop less important columns."""
     console = console or Console()
-    for block in blocks:
+    for block in in_text(blocks):
         match block:
             case Heading(text):
                 _print(console, escape(clean_text(text)), "strong")
@@ -133,7 +155,7 @@ def _rich_table(
 
 def to_markdown(blocks: Iterable[Block]) -> str:
     """Return the document as Markdown, without a line break at its end."""
-    return "\n\n".join(filter(None, map(_markdown, blocks)))
+    return "\n\n".join(filter(None, map(_markdown, in_text(blocks))))
 
 
 def _markdown(block: Block) -> str:
@@ -215,11 +237,13 @@ def _html(block: Block) -> Markup:
         case Heading(text, level):
             return Markup("<h{0}>{1}</h{0}>").format(level, clean_text(text))
         case Text(text, tone):
-            return Markup('<p class="{}">{}</p>').format(tone, clean_text(text))
+            style = "muted small" if tone == "note" else tone
+            return Markup('<p class="{}">{}</p>').format(style, clean_text(text))
         case CommandLine(text):
             return Markup(
-                '<div class="command"><pre tabindex="0"><code>{}</code></pre></div>'
-            ).format(clean_text(text))
+                '<div class="command"><pre tabindex="0"><code>{}</code></pre>'
+                '<button type="button" class="copy" hidden>Copy</button></div>'
+            ).format(clean_text(text, lines=True))
         case Listing(items):
             lines = (
                 Markup('<li class="{}"><strong>{}</strong> {}</li>').format(
@@ -236,7 +260,93 @@ def _html(block: Block) -> Markup:
             return Markup('<dl class="pairs">{}</dl>').format(Markup("").join(pairs))
         case Table() if block.rows:
             return _html_table(block)
+        case Matrix():
+            return _html_matrix(block)
+        case Examples(make):
+            return Markup('<div class="worst">{}</div>').format(
+                Markup("\n").join(map(_html_example, make()))
+            )
+        case Charts(draw, lines):
+            return _html_charts(draw(), lines)
+        case Fold(title, blocks, is_open):
+            return Markup("<details{}><summary>{}</summary>\n{}\n</details>").format(
+                _OPEN if is_open else "", clean_text(title), to_html(blocks)
+            )
     return Markup("")
+
+
+_OPEN = Markup(" open")
+_CORNER, _TOTAL = Markup(' class="corner"'), Markup(' class="total"')
+
+
+def _html_matrix(block: Matrix) -> Markup:
+    style = "matrix named" if block.long_names else "matrix" if block.labels == 1 else "pairs"
+    sums = len(block.columns) - block.totals
+    head = Markup("").join(
+        Markup('<th scope="col"{}><span>{}</span></th>').format(
+            _CORNER if number == 0 else _TOTAL if number >= sums else "",
+            clean_text(text),
+        )
+        for number, text in enumerate(block.columns)
+    )
+    rows = []
+    for row in block.rows:
+        first, *cells = row
+        line = Markup('<tr><th scope="row">{}</th>').format(
+            clean_text(first if isinstance(first, str) else first.text)
+        )
+        for number, cell in enumerate(cells, 1):
+            if isinstance(cell, str):
+                total = _TOTAL if number >= sums else ""
+                line += Markup("<td{}>{}</td>").format(total, clean_text(cell))
+            else:
+                line += _html_cell(cell)
+        rows.append(line + Markup("</tr>"))
+    return Markup(
+        '<div class="wide" tabindex="0" role="region" aria-label="{}"><table class="{}">'
+        "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>"
+    ).format(block.columns[0], style, head, Markup("\n").join(rows))
+
+
+def _html_cell(cell: Cell) -> Markup:
+    shade = Markup(' class="heat-{}"').format(cell.shade) if cell.shade else Markup("")
+    if not cell.key:
+        return Markup("<td{}><span>{}</span></td>").format(shade, clean_text(cell.text))
+    return Markup('<td{}><a href="#pair={}" data-pair="{}" aria-label="{}">{}</a></td>').format(
+        shade, quote(cell.key), cell.key, clean_text(cell.words), clean_text(cell.text)
+    )
+
+
+def _html_example(one: Example) -> Markup:
+    picture = remark = Markup("")
+    if one.picture:
+        picture = Markup('<img src="data:image/png;base64,{}" alt="{}" loading="lazy">').format(
+            base64.b64encode(one.picture).decode(), clean_text(one.alternative)
+        )
+    if one.remark:
+        remark = Markup('<br><span class="muted">{}</span>').format(clean_text(one.remark))
+    return Markup(
+        '<figure class="panel card{}">{}<figcaption><strong>{}</strong><br>{}{}</figcaption></figure>'
+    ).format(
+        " deviates" * one.deviates, picture, clean_text(one.title), clean_text(one.words), remark
+    )
+
+
+def _html_charts(drawings: Sequence[tuple[str, Markup]], lines: Sequence[str]) -> Markup:
+    figures = Markup("\n").join(
+        Markup('<figure class="chart"><figcaption>{}</figcaption>{}</figure>').format(
+            clean_text(title), drawing
+        )
+        for title, drawing in drawings
+    )
+    named = Markup("").join(
+        Markup('<li><span class="key line-{}"></span>{}</li>').format(number, clean_text(line))
+        for number, line in enumerate(lines, 1)
+    )
+    legend = Markup('<ul class="legend">{}</ul>').format(named) if lines else Markup("")
+    return (
+        Markup('<div class="grid">{}</div>{}').format(figures, legend) if drawings else Markup("")
+    )
 
 
 def _html_table(block: Table) -> Markup:

@@ -197,7 +197,7 @@ class RunningJob(Generic[R]):
 class DeviceQueue(Generic[R]):
     """A device and the feed it takes jobs from; `spare` more jobs run than requests are in flight.
 
-    With `batches` the jobs' requests wait until `take_batch` returns them, to be sent together.
+    With the limits' `one_trip` the jobs' requests wait until `take_batch` returns them, to be sent together.
     Then, without `concurrency`, up to 512 jobs run at once, limited to `memory` bytes by the
     largest so far, but at least 16. `at_limit`: a limit on queries lets no other job begin here.
 
@@ -212,22 +212,18 @@ class DeviceQueue(Generic[R]):
         limits: FleetLimits,
         *,
         shares_feed: bool,
-        concurrency: int | None,
         spare: int,
-        asked: int = 0,
-        batches: bool = False,
         memory: int = MOST_BATCHED_BYTES,
     ) -> None:
         self.device = device
         self.feed = feed
         self.shares_feed = shares_feed
-        self.batches = batches
+        self.batches = limits.one_trip
         self.at_limit = False
         self.running: set[RunningJob[R]] = set()
         self._limits = limits
-        self._concurrency = concurrency
         self._spare = spare
-        self._asked = asked
+        self._asked = limits.asked.get(device.name, 0)
         self._lock = threading.Lock()
         self._memory = memory
         self._largest_job_bytes = 1
@@ -305,7 +301,7 @@ class DeviceQueue(Generic[R]):
     @property
     def fill(self) -> float:
         """Running jobs divided by those needed to keep the device busy; 1.0: full."""
-        return len(self.running) / (self._concurrency or self._jobs_wanted)
+        return len(self.running) / (self._limits.concurrency or self._jobs_wanted)
 
     @property
     def _jobs_wanted(self) -> int:

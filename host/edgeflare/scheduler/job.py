@@ -1,6 +1,6 @@
 """A job: a generator of requests to the models that returns a result. And queues of jobs."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -28,19 +28,30 @@ class Budget(NamedTuple):
 
 
 class FleetLimits(NamedTuple):
-    """Query limits of the devices, and how long the scheduler waits for a device that is away.
+    """What devices are given, how much of it at once, and how long one that is away is waited for.
 
     One device is given `device_queries` inputs at most, all together `total_queries` (seed queries
-    and measurements included). A job starts beside others only where all of them stay within the
+    and measurements included): `asked` is the number of each device's earlier ones, by name. A job starts beside others only where all of them stay within the
     limits at their most; the one that a limit stops begins again in another run. A device away for
     `handover_s` gives its jobs back to a feed that it shares; with no device left for `patience_s`
-    the run ends.
+    the run ends. Devices that are away are checked every `tick_s` seconds.
+
+    `concurrency` jobs run on each device, by default as many as keep it busy. `one_trip` is for
+    devices with very slow round trips, or that take batches only: up to 512 jobs run on each (or
+    `concurrency`), and when all of them wait for the device their queries go out in one request
+    (several above 2048 samples or 32 MiB). All devices' jobs hold at most 256 MiB, a search about 20
+    times its seed's sample, but at least 16 run on each. Each sample is still inferred alone, and
+    results stay the same.
     """
 
     device_queries: int | None = None
     total_queries: int | None = None
     handover_s: float = 30.0
     patience_s: float = 600.0
+    asked: Mapping[str, int] = {}
+    concurrency: int | None = None
+    one_trip: bool = False
+    tick_s: float = 0.5
 
 
 @dataclass

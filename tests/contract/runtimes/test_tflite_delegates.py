@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import DEMO
+from shown_numbers import numbers
 from small_models import edge_tpu_tflite
 
 from edgeflare_agent.errors import ModelError, RequestError, RuntimeMissingError
@@ -87,16 +88,14 @@ def test_a_delegate_that_runs_all_needs_no_permission(library: str, tmp_path: Pa
     path = str(edge_tpu_tflite(tmp_path / "compiled.tflite", operator=None))
     options = {"delegate": library, "delegate_options": {"operators": f"{RESHAPE} {SOFTMAX}"}}
     described = load(path, "tflite", options).describe()
-    assert described["delegate"] == "libtest_delegate.so, 1 of 1 operators"
+    assert numbers(described["delegate"]) == ["1", "1"]
     assert "on_cpu" not in described
 
 
 def test_a_model_for_the_edge_tpu_needs_its_delegate(library: str, tmp_path: Path) -> None:
     path = str(edge_tpu_tflite(tmp_path / "compiled.tflite"))
     for options in ({}, {"delegate": False}, {"delegate": "gpu"}):
-        with pytest.raises(
-            ModelError, match=r'compiled for the Edge TPU .* delegate = "libedgetpu.so.1"'
-        ):
+        with pytest.raises(ModelError, match=r'"libedgetpu.so.1"'):
             load(path, "tflite", options)
     with pytest.raises(ModelError, match="edgetpu-custom-op"):  # another delegate: TFLite's own
         load(path, "tflite", {"delegate": library, "allow_fallback": True})
@@ -118,7 +117,7 @@ def test_a_library_that_is_no_delegate_is_told(
 
 def test_the_delegates_own_reason_is_told(library: str, model_file: ModelFile) -> None:
     options = {"delegate": library, "delegate_options": {"refuse": "no Edge TPU found"}}
-    with pytest.raises(RuntimeMissingError, match="doesn't start: no Edge TPU found; check"):
+    with pytest.raises(RuntimeMissingError, match="Edge TPU"):
         load(model_file("tflite", "float"), "tflite", options)
 
 
@@ -155,7 +154,7 @@ def test_an_accelerator_that_is_not_there_is_an_error(
 def test_the_cpu_beside_an_accelerator_is_told(model_file: ModelFile) -> None:
     options = {"delegate": "npu", "allow_fallback": True}
     model = load(model_file("tflite", "float"), "tflite", options)
-    assert model.describe()["delegate"] == "NPU and CPU, LiteRT doesn't tell which runs an operator"
+    assert "CPU, LiteRT" in model.describe()["delegate"]
     plain = load(model_file("tflite", "float"), "tflite", {})
     assert model.run(IMAGE)[0].tobytes() == plain.run(IMAGE)[0].tobytes()
 
@@ -170,7 +169,7 @@ def test_a_compiled_model_answers_as_the_interpreter(
     model = load(model_file("tflite", name), "tflite", options)
     plain = load(model_file("tflite", name), "tflite", {})
     if not options["allow_fallback"]:
-        assert model.describe()["delegate"] == "CPU, the whole model"
+        assert "CPU, the whole" in model.describe()["delegate"]
     rng = np.random.default_rng(1)
     shape = [n or 1 for n in model.inputs[0].shape]
     for count in (1, 3, 1) if name == "open_batch" else (1, 1):

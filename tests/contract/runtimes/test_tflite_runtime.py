@@ -134,7 +134,7 @@ def test_nan_comes_through(model_file: ModelFile) -> None:
 def test_a_failing_inference_is_an_inference_error(model_file: ModelFile) -> None:
     # the channels are declared open, but the weights are for one channel
     model = load(model_file("tflite", "open_channels"), "tflite", {})
-    with pytest.raises(InferenceError, match="tflite failed to run"):
+    with pytest.raises(InferenceError, match="tflite failed"):
         model.run(np.zeros((1, 8, 8, 3), np.float32))
     assert model.run(np.zeros((1, 8, 8, 1), np.float32))[0].shape == (1, 4)
 
@@ -144,7 +144,7 @@ def test_tflite_runtime_is_not_imported_under_numpy_2(
     model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tflite, "is_installed", lambda module: module == "tflite_runtime")
-    with pytest.raises(NumpyClashError, match=r"built for numpy 1 and numpy .* -m pip install"):
+    with pytest.raises(NumpyClashError, match="numpy 1"):
         load(model_file("tflite", "float"), "tflite", {})
 
 
@@ -203,9 +203,9 @@ def test_tensors_of_another_size_than_announced_are_told(model_file: ModelFile) 
     path = Path(model_file("tflite", "open_batch"))
     model = load(str(path), "tflite", {"tensors": True})
     [_, content] = model.run(np.zeros((1, 8, 8, 1), np.float32))
-    with pytest.raises(InferenceError, match="their sizes depend on it"):
+    with pytest.raises(InferenceError, match="sizes depend"):
         model.run(np.zeros((3, 8, 8, 1), np.float32))
-    with pytest.raises(ModelError, match=r"came, and open_batch.tflite has"):
+    with pytest.raises(ModelError, match=r"open_batch.tflite"):
         TFLiteGraph(path, {}, None).split(content[:-1], [])
 
 
@@ -213,5 +213,5 @@ def test_tensors_that_no_answer_can_hold_are_refused(
     model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tflite, "DEFAULT_MAX_BODY", 100)
-    with pytest.raises(RequestError, match=r"have \d+ bytes, and one answer has 100 at most"):
+    with pytest.raises(RequestError, match="has 100"):
         load(model_file("tflite", "float"), "tflite", {"tensors": True})

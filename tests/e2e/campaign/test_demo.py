@@ -21,7 +21,7 @@ def campaign(home: Path) -> Path:
     ran = edgeflare_process("demo", "--out", "first", home=home)
     assert ran.code == 0, ran.err
     assert "success rate" in ran.out.lower()
-    assert "boundary crossing=least-l2 effort=64 tied_classes=3" in ran.out
+    assert "crossing=least-l2 effort=64 tied_classes=3" in ran.out
     assert "search:" in ran.err
     assert str(Path("first")) in ran.err
     return home / "first"
@@ -30,7 +30,7 @@ def campaign(home: Path) -> Path:
 def test_the_devices_python_may_be_named(home: Path) -> None:
     ran = edgeflare("demo", "--python", "python9.99", "--out", "unreached", home=home)
     assert ran.code == 3
-    assert "the Python command 'python9.99' can't be run on local" in ran.sentence
+    assert "Python command 'python9.99'" in ran.sentence
 
 
 def test_nearly_all_of_twenty_seeds_have_a_trigger(home: Path, campaign: Path) -> None:

@@ -116,7 +116,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_the_other_device_does_what_a_hostile_one_leaves(tmp_path: Path, case: str) -> None:
     folder, told = run(tmp_path, agent(HOSTILE[case]), agent())
-    assert any("local is lost: " in text for text in told), told
+    assert any("local is lost" in text for text in told), told
     with Store.open(folder) as store:
         outcomes = list(store.outcomes())
     assert len(outcomes) == SEEDS
@@ -180,7 +180,7 @@ def test_where_every_search_failed_a_campaign_ends_with_code_3_and_can_be_resume
     tmp_path: Path,
 ) -> None:
     device = Refusing(tmp_path)
-    with pytest.raises(InferenceFailedError, match=r"of 4.*too hot") as caught:
+    with pytest.raises(InferenceFailedError, match=r"4.*too hot") as caught:
         run(tmp_path, device.agent())
     assert caught.value.exit_code == 3
     folder = tmp_path / "out"

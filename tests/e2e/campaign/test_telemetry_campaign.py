@@ -26,7 +26,7 @@ def test_a_campaign_on_a_device_that_was_slowed_down(
     on_path(monkeypatch, tmp_path / "bin")
     ran = edgeflare("demo", "--seeds", "8", "--out", "hot", home=tmp_path)
     assert ran.code == 0, ran.err
-    assert "note: local was slowed down in" in ran.err
+    assert "local was slowed" in ran.err
     assert SLOWED in ran.err
     assert SLOWED in ran.out
     assert SLOWED in edgeflare("show", "hot", home=tmp_path).out
@@ -69,7 +69,7 @@ def test_a_paused_campaign_goes_on_counting_and_a_device_at_full_speed_marks_non
     ran = edgeflare("resume", "cool", "--total-queries", 100000, home=tmp_path)
     assert ran.code == 0, ran.err
     assert "median ms" in ran.out
-    assert "seconds by the clock" in ran.out
+    assert "seconds" in ran.out
     assert "slowed down in" not in ran.err
     summary = edgeflare("show", "cool", "--json", home=tmp_path).json
     assert (summary["unfinished"], summary["throttled"]) == (0, [])

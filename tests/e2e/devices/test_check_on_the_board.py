@@ -122,12 +122,12 @@ def test_a_banner_in_bashrc(virtual_board: VirtualBoard, made: Made) -> None:
     found = lines(virtual_board.device, user="noisy")
     assert amiss(found) == []
     assert found["shell"].state == "note"
-    assert "Welcome to the board" in found["shell"].detail
+    assert "Welcome" in found["shell"].detail
     assert "case $- in" in (found["shell"].fix or "")
     # Nothing else is amiss: all that a check looks at is told of the board.
     assert "aarch64" in found["cpu"].detail
     assert "Cortex-A72" in found["cpu"].detail
-    assert "the answer equals this machine's" in found["smoke inference"].detail
+    assert "equals this machine's" in found["smoke inference"].detail
 
 
 def test_a_python_that_is_too_old(virtual_board: VirtualBoard, made: Made) -> None:

@@ -64,7 +64,7 @@ options = { kernels = "reference", delegate = false }
 @pytest.mark.extended
 def test_devices_that_differ_do_not_share_seeds_unawares(tmp_path: Path) -> None:
     (tmp_path / "devices.toml").write_text(UNLIKE)
-    with pytest.raises(UsageError, match=r"fast and reference are not alike.*--allow-mixed"):
+    with pytest.raises(UsageError, match=r"alike.*--allow-mixed"):
         run_campaign(config(tmp_path / "refused", devices=["fast", "reference"]))
     assert not (tmp_path / "refused").exists()
 
@@ -73,7 +73,7 @@ def test_devices_that_differ_do_not_share_seeds_unawares(tmp_path: Path) -> None
         config(tmp_path / "mixed", devices=["fast", "reference"], fleet={"allow_mixed": True}),
         progress=lambda event: told.append(event.text) if isinstance(event, Notice) else None,
     )
-    assert any("devices that differ share the seeds" in text for text in told)
+    assert any("devices that differ" in text for text in told)
     summary = summarize(folder)
     assert summary.unfinished == 0
     assert len(summary.devices) == 2

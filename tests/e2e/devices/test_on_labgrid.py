@@ -146,7 +146,7 @@ def test_a_campaign_without_its_place_pauses_and_is_resumed(
     lab: Lab, tmp_path: Path, alone: Found
 ) -> None:
     folder = tmp_path / "one"
-    with pytest.raises(DeviceAwayError, match="labgrid place pi4"):
+    with pytest.raises(DeviceAwayError, match="place pi4"):
         run_campaign(
             config(folder, devices=["pi4"], fleet={"patience_s": 1}, concurrency=1),
             progress=Listener(lab, "pi4", keep=True),
@@ -154,7 +154,7 @@ def test_a_campaign_without_its_place_pauses_and_is_resumed(
     places._taken_away.clear()  # as in another process
     busy = edgeflare("resume", folder, home=tmp_path)
     assert busy.code == 3
-    assert "labgrid place pi4 is held by lab/anna; take another, or wait" in busy.err
+    assert "labgrid place pi4" in busy.err
     lab.client("-p", "pi4", "release")
     resume_campaign(folder)
     assert found_in(folder) == alone

@@ -92,7 +92,7 @@ def test_the_layer_that_a_device_computes_wrongly_contributes_most(tmp_path: Pat
     assert explain_campaign(tmp_path / "out", config, progress=again.append) == found
     assert again == []
     told = edgeflare("explain", "out", "--node-data", "nodes.json", home=tmp_path)
-    assert "What each layer changes on the device" in told.out
+    assert "each layer changes" in told.out
     nodes = json.loads((tmp_path / "nodes.json").read_text())["results"]
     assert max(nodes, key=lambda name: nodes[name]["value"]) == tensor
 
@@ -136,7 +136,7 @@ def test_tensors_of_other_sizes_than_the_files_are_told(tmp_path: Path) -> None:
     found = explained(tmp_path / "out", settings)
     assert found.device_layers is None
     assert set(found.counts) == {"kernels"}
-    assert found.notices[-1].startswith("what each layer changes on local isn't known: local ann")
+    assert "each layer changes" in found.notices[-1]
     assert found.device_queries == 3 * len(found.findings)
     again: list[object] = []
     config = replay_config(replay_base(tmp_path / "out"))

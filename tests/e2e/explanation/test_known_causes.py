@@ -135,7 +135,7 @@ def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
         tmp_path / "out", ORIGINAL, {"path": tmp_path / "deployed.onnx"}, DIGITS, float_model=wrong
     )
     assert set(found.counts) == {"conversion"}
-    assert not any("may be another model" in one for one in found.notices)
+    assert not any("another model" in one for one in found.notices)
 
 
 def test_a_float_model_that_can_not_be_it_is_refused(
@@ -187,7 +187,7 @@ def test_a_delegate_is_the_accelerator(tmp_path: Path, board: Board) -> None:
 def test_a_noisy_device_is_not_repeatable(tmp_path: Path, board: Board) -> None:
     """It has no finding, since no deviation is confirmed by the same answer."""
     options = delegate(tmp_path, SOFTMAX, noise="0.3")
-    with pytest.raises(UsageError, match="answers otherwise to the same input"):
+    with pytest.raises(UsageError, match="answers otherwise"):
         explained(tmp_path / "out", ORIGINAL, {**COPY, "options": options}, DIGITS, **board())
 
 
@@ -249,7 +249,7 @@ def test_preprocessing_that_an_integer_input_clips_is_preprocessing(tmp_path: Pa
         progress=events.append,
     )
     assert set(found.counts) == {"preprocessing"}
-    assert any("from 0 to 1.992, and its input holds" in one for one in found.notices)
+    assert any("0 to 1.992" in one for one in found.notices)
     told = [one.text for one in events if isinstance(one, Notice)]
     assert [one.partition(",")[0] for one in told] == ["scale=1/128"]
 
@@ -299,7 +299,7 @@ def test_a_file_that_this_machine_can_not_run_is_told(
     found = explain_campaign(campaign, replay_config(replay_base(campaign)))
     assert [name for name, _, _ in found.rungs] == ["control", "device"]
     assert set(found.counts) == {"compression"}
-    assert found.notices[0].startswith("coarse.onnx can't be run on this machine (coarse.onnx is")
+    assert "machine (coarse.onnx" in found.notices[0]
 
 
 @pytest.mark.extended
@@ -337,7 +337,7 @@ def test_an_interrupted_explanation_goes_on(campaign: Path) -> None:
     assert found.device_queries == 3 * len(found.findings)
     fewer = explain_campaign(folder, config, device_queries=6)
     assert fewer.findings == found.findings
-    assert any("that the explanation began with: delete" in one for one in fewer.notices)
+    assert any("explanation began" in one for one in fewer.notices)
     shutil.rmtree(folder / "explanation")
     fewer = explain_campaign(folder, config, device_queries=6)
-    assert "--device-queries 6 allows no more than 2 findings" in fewer.notices
+    assert "--device-queries 6 allows" in "\n".join(fewer.notices)

@@ -101,7 +101,7 @@ def test_layers_of_another_format_are_found_by_their_values(tmp_path: Path) -> N
     )  # fmt: skip
     assert ran.code == 0, ran.err
     told = edgeflare("explain", "out", "--node-data", "nodes.json", home=tmp_path)
-    assert "What each layer changes" in told.out
+    assert "each layer changes" in told.out
     found = json.loads(edgeflare("explain", "out", "--json", home=tmp_path).out)["layers"]
     by_tensor = {one["deployed"][0].split("/")[-1]: one["name"] for one in found["layers"]}
     assert by_tensor["MaxPool2d"] == "c2"
@@ -243,4 +243,4 @@ def test_another_network_is_told(tmp_path: Path) -> None:
     found = explained(tmp_path / "out", mnist / "lenet5.onnx", mnist / "lenet5_distilled.onnx")
     layers = layers_of(found)
     assert len(layers.unmatched) > len(layers.layers)
-    assert any("is another network than lenet5.onnx" in one for one in found.notices)
+    assert any("network than lenet5.onnx" in one for one in found.notices)

@@ -84,7 +84,7 @@ def test_it_is_told_in_objects(campaign: Path, found: dict[str, Any]) -> None:
     lost, of = present["objects"]["kinds"]["lost"], present["objects"]["original"]
     assert re.search(rf"[01] of {of} \([\d.]+ %\) objects that differ in place of {lost} of", told)
     assert f"{PRESENT}, objects that differ on the seeds: {lost} lost" in told
-    assert "boxes and scores are quantised apart" in told
+    assert "scores are quantised" in told
 
 
 @pytest.mark.parametrize("command", ["train", "abstain", "examples"])
@@ -92,5 +92,5 @@ def test_repairs_of_one_decision_are_refused(campaign: Path, command: str) -> No
     more = ("set",) if command == "examples" else ()
     ran = edgeflare("repair", command, campaign, *more, home=campaign.parent)
     assert ran.code == 2
-    assert "the models answer with detections" in ran.sentence
+    assert "answer with detections" in ran.sentence
     assert not (campaign.parent / "set").exists()

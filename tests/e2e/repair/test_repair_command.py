@@ -125,7 +125,7 @@ def test_a_new_search_is_bounded_and_says_what_it_may_cost(copy: Path, tmp_path:
 def test_an_abstaining_model_decides_only_above_its_margin(copy: Path, tmp_path: Path) -> None:
     ran = edgeflare("repair", "abstain", "out", "--snippet", "python", home=tmp_path)
     assert ran.code == 0, ran.err
-    assert "a fresh search by boundary" in ran.out
+    assert "search by boundary" in ran.out
     found = edgeflare("repair", "abstain", "out", "--json", home=tmp_path).json
     told = found["abstention"]
     threshold = told["threshold"]
@@ -223,17 +223,15 @@ def test_a_repaired_campaign_is_explained_but_not_repaired_again(tmp_path: Path)
     assert run_with("r.npz", tmp_path).code == 0
     refused = edgeflare("repair", "abstain", "again", home=tmp_path)
     assert refused.code == 2
-    assert "is repaired; a repair is made of the model's own answers" in refused.err
+    assert "model's own answers" in refused.err
     explained = edgeflare("explain", "again", home=tmp_path)
     assert explained.code == 0, explained.err
-    assert "the deployed model is repaired: what that changes counts as compression" in (
-        explained.out
-    )
-    assert "its tensors end before its answers" in explained.out
+    assert "counts as compression" in (explained.out)
+    assert "tensors end before" in explained.out
     save_repair(Repair(10, "probabilities", below=0.002), tmp_path / "r.npz")
     changed = edgeflare("explain", "again", home=tmp_path)
     assert changed.code == 2
-    assert "r.npz has changed; undo the change" in changed.err
+    assert "r.npz has changed" in changed.err
 
 
 def test_repairs_that_cannot_be_made_or_used_are_told(copy: Path, tmp_path: Path) -> None:
@@ -282,7 +280,7 @@ def test_nothing_is_made_of_an_unfinished_campaign(tmp_path: Path) -> None:
         more = ("set",) if command == ("examples",) else ()
         ran = edgeflare("repair", *command, "out", *more, home=tmp_path)
         assert ran.code == 2
-        assert "isn't finished: finish it with `edgeflare resume" in ran.err
+        assert "`edgeflare resume" in ran.err
     assert not (tmp_path / "set").exists()
 
 
@@ -301,4 +299,4 @@ def test_a_share_that_is_no_number_is_told_with_its_form(
 ) -> None:
     ran = edgeflare("repair", *flags, home=tmp_path)
     assert ran.code == 2
-    assert "a share is a number such as 0.01 or 1%" in " ".join(ran.err.split())
+    assert "0.01 or 1%" in " ".join(ran.err.split())

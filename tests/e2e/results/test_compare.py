@@ -61,7 +61,7 @@ def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
     (duel,) = one.json["duels"]
     assert (duel["difference"], duel["interval"], duel["verdict"]) == (0, [0, 0], "tie")
     assert [each["place"] for each in one.json["candidates"]] == [1, 1]
-    assert "A tie: 12 seeds don't tell two-fifths and copy apart" in one.json["verdict"]
+    assert "12 seeds don't" in one.json["verdict"]
 
     run = ("run", "--deployed", copy, *FLAGS, "--seed", 77, "--out", "b")
     assert edgeflare(*run, home=tmp_path).code == 0

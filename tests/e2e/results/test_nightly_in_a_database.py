@@ -85,7 +85,7 @@ def test_two_hosts_dont_run_nights_of_one_history_at_once(hosts: tuple[Path, Pat
     run_on(one)
     with (
         CampaignLock(one / "history"),
-        pytest.raises(StoreError, match="is being run by process"),
+        pytest.raises(StoreError, match="being run"),
     ):
         run_on(two)
 
@@ -98,7 +98,7 @@ def test_two_hosts_may_begin_a_history_at_once(tmp_path: Path, database_url: str
 
 
 def test_there_is_nothing_to_accept_before_the_first_night(hosts: tuple[Path, Path]) -> None:
-    with pytest.raises(UsageError, match="has no history 'history' yet; run a night first"):
+    with pytest.raises(UsageError, match="history 'history'"):
         accept_night(load_nightly(hosts[0] / "nightly.toml"))
 
 
@@ -107,12 +107,12 @@ def test_a_history_stays_where_it_is(hosts: tuple[Path, Path], database_url: str
     in_files = (two / "nightly.toml").read_text().replace(f'store = "{database_url}"\n', "")
     (two / "in-files.toml").write_text(in_files)
     run_nightly(load_nightly(two / "in-files.toml"))
-    with pytest.raises(UsageError, match="is in its files, not in the database"):
+    with pytest.raises(UsageError, match="database"):
         run_on(two)
     (one / "campaigns").mkdir()
     Store.create(one / "history", {}, database=database_url).close()
     (one / "history" / "store.json").unlink()
-    with pytest.raises(UsageError, match="has a campaign of the name 'history'"):
+    with pytest.raises(UsageError, match="name 'history'"):
         run_on(one)
 
 

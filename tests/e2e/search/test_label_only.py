@@ -104,7 +104,7 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_a_label_out_of_range_gets_one_sentence(tmp_path: Path) -> None:
     ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "off.onnx", offset=100))
     assert ran.code == 2
-    assert "but the original has 10 classes, 0 to 9" in ran.sentence
+    assert "10 classes, 0" in ran.sentence
     assert "Traceback" not in ran.err
     assert not (tmp_path / "campaign").exists()
 
@@ -113,20 +113,20 @@ def test_an_original_without_scores_is_refused(tmp_path: Path) -> None:
     label = label_onnx(ORIGINAL, tmp_path / "label.onnx")
     ran = run(tmp_path, label, original=label)
     assert ran.code == 2
-    assert "is one value, not a score for each class" in ran.sentence
+    assert "each class" in ran.sentence
 
 
 def test_label_stated_for_both_is_refused(tmp_path: Path) -> None:
     ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "label.onnx"), "--output", "label")
     assert ran.code == 2
-    assert "`--output label` states of both models" in ran.sentence
+    assert "`--output label` states" in ran.sentence
     assert "--deployed-output label" in ran.sentence
 
 
 def test_a_float_is_taken_for_a_label_only_where_that_is_stated(tmp_path: Path) -> None:
     ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "label.onnx", dtype="float32"))
     assert ran.code == 2
-    assert "if it is the class index, state `--deployed-output label`" in ran.sentence
+    assert "state `--deployed-output label`" in ran.sentence
 
 
 def test_a_survey_gives_the_rate_and_no_total_variation(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_both_models_are_sure_of_every_finding(tmp_path: Path) -> None:
     assert all(one.round_trips == one.search_queries for one in outcomes)
     assert sum(one.host_only_queries for one in outcomes) > 0
     shown = edgeflare("show", "campaign", home=tmp_path)
-    assert "margins of at least 0.2" in " ".join(shown.out.split())
+    assert "least 0.2" in " ".join(shown.out.split())
     exported = edgeflare("export", "campaign", "out", home=tmp_path)
     assert exported.code == 0, exported.err
     lines = (tmp_path / "out" / "triggers.jsonl").read_text().splitlines()

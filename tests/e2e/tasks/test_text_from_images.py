@@ -119,18 +119,19 @@ def test_the_page_has_pictures_with_both_texts(campaign: Path, tmp_path: Path) -
     found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
     assert found is not None
     data = json.loads(found[1])
-    at = {name: place for place, name in enumerate(data["columns"])}
     assert data["wide"]
     assert data["rate"] is None
-    for row in data["rows"]:
+    findings = data["findings"]
+    for transcripts, shown in zip(
+        findings["transcripts"], findings["trigger_picture"], strict=True
+    ):
         original, deployed = (
-            "".join(part for part, _ in row[at["transcripts"]][which])
-            for which in ("original", "deployed")
+            "".join(part for part, _ in transcripts[which]) for which in ("original", "deployed")
         )
         assert spoken(original) != spoken(deployed)
-        assert any(differs for _, differs in row[at["transcripts"]]["original"])
-        assert data["pictures"][row[at["trigger_picture"]]].startswith("data:image/png")
-    assert "Words that the deployed model returns differently" in text
+        assert any(differs for _, differs in transcripts["original"])
+        assert data["pictures"][shown].startswith("data:image/png")
+    assert "model returns differently" in text
     assert "hears" not in text
 
 
@@ -181,7 +182,7 @@ def test_where_the_original_lacks_its_symbols_the_vocabulary_is_asked_for(
         "original": {"path": bare, "input": READER_INPUT},
         "out": tmp_path / "out",
     }
-    with pytest.raises(UsageError, match="--decoder kind=ctc --decoder vocabulary=FILE"):
+    with pytest.raises(UsageError, match="--decoder kind=ctc"):
         run_campaign(config(pair, **values))
     words = tmp_path / "words.txt"
     words.write_text("\n".join(("<blank>", *"abcd", " ")) + "\n", encoding="utf-8")

@@ -118,6 +118,6 @@ def test_check_of_a_locked_phone_does_not_blame_the_key(
     adb_server.phone("R58M").state = "unauthorized"
     (line,) = check_device(phone)
     assert (line.name, line.ok) == ("connection", False)
-    assert line.detail == "the phone R58M has not allowed this computer"
+    assert "phone R58M" in line.detail
     assert line.fix is not None
-    assert line.fix.startswith("unlock it and confirm the dialog")
+    assert "confirm the dialog" in line.fix

@@ -37,9 +37,7 @@ def works(device: Device) -> bool:
 def test_the_key_is_trusted_under_the_serial(
     termux: Device, ssh_server: SshServer, adb_server: FakeAdbServer, tmp_path: Path
 ) -> None:
-    with pytest.raises(
-        HostKeyError, match=r"adb-R58M:8022 .*is unknown.*\$PREFIX/etc/ssh.*trust phone"
-    ):
+    with pytest.raises(HostKeyError, match=r"unknown.*\$PREFIX/etc/ssh.*trust phone"):
         connect(termux)
     shown = fetch_host_key(termux)
     assert (shown.fingerprint, shown.trusted) == (ssh_server.fingerprint, False)
@@ -49,7 +47,7 @@ def test_the_key_is_trusted_under_the_serial(
     assert works(termux)
     # Another phone's key is another matter, though every phone's port is 8022.
     adb_server.phones.append(Phone("9A", ports={8022: ssh_server.port}))
-    with pytest.raises(HostKeyError, match=r"adb-9A:8022 .*is unknown"):
+    with pytest.raises(HostKeyError, match="adb-9A:8022"):
         connect(termux.model_copy(update={"serial": "9A"}))
 
 
@@ -58,7 +56,7 @@ def test_a_phone_that_shows_another_key_is_refused(
 ) -> None:
     other = (ssh_server.folder / "user_key.pub").read_text().split()[:2]
     (tmp_path / "known_hosts").write_text(f"adb-r58m {' '.join(other)}\n")
-    with pytest.raises(HostKeyError, match=r"may be an attack.*ssh-keygen -R adb-r58m"):
+    with pytest.raises(HostKeyError, match=r"attack.*ssh-keygen -R"):
         connect(termux)
 
 
@@ -71,7 +69,7 @@ def test_another_port_of_the_phone_is_another_server(
 ) -> None:
     adb_server.phone("R58M").ports[2222] = ssh_server.port
     device = trusted.model_copy(update={"port": 2222})
-    with pytest.raises(HostKeyError, match=r"adb-R58M:2222 .*is unknown"):
+    with pytest.raises(HostKeyError, match="adb-R58M:2222"):
         connect(device)
     trust_host_key(device, ssh_server.fingerprint)
     assert "[adb-r58m]:2222 " in (tmp_path / "known_hosts").read_text()
@@ -91,7 +89,7 @@ def test_the_ssh_config_may_speak_of_the_phone(
 
 def test_no_sshd_on_the_phone(trusted: Device, adb_server: FakeAdbServer) -> None:
     adb_server.phone("R58M").ports.clear()
-    with pytest.raises(UnreachableError, match=r"nothing listens on port 8022 .*Termux.*sshd"):
+    with pytest.raises(UnreachableError, match=r"8022 .*Termux.*sshd"):
         connect(trusted)
 
 
@@ -99,7 +97,7 @@ def test_a_key_that_is_refused(trusted: Device, ssh_server: SshServer) -> None:
     device = trusted.model_copy(update={"key": ssh_server.host_key})
     with pytest.raises(
         AuthenticationError,
-        match=r"adb -s R58M forward tcp:8022 tcp:8022 && ssh-copy-id -p 8022 \S+@127\.0\.0\.1",
+        match="tcp:8022 tcp:8022",
     ):
         connect(device)
 
@@ -116,7 +114,7 @@ def test_a_phone_that_comes_back_is_reached_again(
         transport.run(["-c", "print(1)"], timeout=10)
     stream.close()
     transport.close()
-    with pytest.raises(UnreachableError, match="offline and did not come back"):
+    with pytest.raises(UnreachableError, match="come back"):
         connect(trusted.model_copy(update={"connect_timeout_s": 0.5}))
     adb_server.phone("R58M").comes_back = True
     assert works(trusted)
@@ -128,7 +126,7 @@ def test_a_phone_that_is_unplugged_is_missed(trusted: Device, adb_server: FakeAd
     with pytest.raises(UnreachableError):
         transport.run(["-c", "print(1)"], timeout=10)
     transport.close()
-    with pytest.raises(UnreachableError, match=r"the serial R58M is attached to adb \(none is"):
+    with pytest.raises(UnreachableError, match="serial R58M"):
         connect(trusted)
 
 
@@ -155,5 +153,5 @@ def test_where_there_is_no_host_key(way: str, attach: Callable[..., Phone]) -> N
     attach("R58M")
     shell = Device(name="p", transport="adb", serial="R58M", adb_shell=True)
     device = shell if way == "shell" else Device(name="local", transport="local")
-    with pytest.raises(InventoryError, match="has no host key"):
+    with pytest.raises(InventoryError, match="host key"):
         trust_host_key(device, "SHA256:x")

@@ -123,4 +123,4 @@ def test_a_wall_clock_that_jumps_is_reported_and_changes_nothing_else(tmp_path: 
         assert after["wall"] - before["wall"] > 7200
         assert after["uptime_s"] - before["uptime_s"] < 3600
         status, stderr = agent.ended()
-    assert (status, "nothing came from the host for 2 s" in stderr) == (67, True)
+    assert (status, "host for 2" in stderr) == (67, True)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from agent_process import AgentProcess, bare_environment
 from onnx import TensorProto, helper
+from shown_numbers import numbers
 from small_models import TFLITE, dense_onnx, save_onnx
 
 from edgeflare.devices.provisioning.upload import agent_bundle
@@ -50,9 +51,9 @@ def test_an_interpreter_that_is_too_old_says_so(tmp_path: Path, version: str) ->
     )
     assert (done.returncode, done.stdout) == (64, "")
     [sentence] = done.stderr.splitlines()
-    assert sentence.startswith("EdgeFlare's agent needs Python 3.8 or newer; ")
+    assert "Python 3.8" in sentence
     assert f" is {version}." in sentence
-    assert sentence.endswith('or name it as "python" in the device\'s inventory entry.')
+    assert '"python"' in sentence
 
 
 def virtual_environment(python: str, folder: Path, *packages: str) -> str:
@@ -103,7 +104,7 @@ def test_numpy_and_the_runtime_are_all_it_needs(tmp_path: Path) -> None:
         assert set(agent.hello.header["runtimes"]) == {"ai-edge-litert"}
         in_effect = answers(agent, "float.tflite")
         assert in_effect["package"] == "ai-edge-litert"
-        assert in_effect["delegate"] == "XNNPACK, 4 of 4 operators"
+        assert numbers(in_effect["delegate"]) == ["4", "4"]
         refused = agent.load(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]), "onnx")
         assert refused.header["code"] == "no-runtime"
         assert f"run '{python} -m pip install onnxruntime'" in refused.header["message"]
@@ -121,7 +122,7 @@ def test_an_older_python_with_tflite_runtime_serves_too(tmp_path: Path) -> None:
         assert set(agent.hello.header["runtimes"]) == {"tflite-runtime"}
         in_effect = answers(agent, "float.tflite")
         assert in_effect["package"] == "tflite-runtime"
-        assert in_effect["delegate"] == "XNNPACK, 4 of 4 operators"
+        assert numbers(in_effect["delegate"]) == ["4", "4"]
         _check_damaged_files(agent, tmp_path)
         _check_state(agent)
 
@@ -136,7 +137,7 @@ def test_litert_runs_a_model_on_an_accelerator_of_its_own(tmp_path: Path) -> Non
         agent.start()
         loaded = agent.load(TFLITE / "float.tflite", "tflite", **options)
         assert loaded.kind is Kind.LOADED, loaded.header
-        assert loaded.header["runtime"]["delegate"] == "NPU, the whole model"
+        assert "NPU, the whole" in loaded.header["runtime"]["delegate"]
         agent.configure(PIXELS)
         sample = np.arange(64, dtype=np.uint8).reshape(8, 8, 1)
         [answer] = agent.infer([sample]).arrays

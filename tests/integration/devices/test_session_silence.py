@@ -11,6 +11,7 @@ import pytest
 from edgeflare.devices import Device, DeviceSession
 from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import Provisioned, provision
+from edgeflare.devices.session.agent_link import Limits
 from edgeflare.devices.transports.local import LocalStream, LocalTransport
 from edgeflare.errors import (
     DeviceError,
@@ -33,7 +34,9 @@ def fake(nothing_there: Provisioned) -> Iterator[Fake]:
     with ExitStack() as stack:
 
         def opened(agent: FakeAgent, **limits: float) -> DeviceSession:
-            session = DeviceSession.open(agent.transport(), nothing_there, "onnx", {}, **limits)  # type: ignore[arg-type]
+            session = DeviceSession.open(
+                agent.transport(), nothing_there, "onnx", {}, limits=Limits(**limits)
+            )  # type: ignore[arg-type]
             stack.callback(session.close)
             return session
 
@@ -53,13 +56,13 @@ def test_agent_that_falls_silent_is_given_up(fake: Fake) -> None:
 
     agent = FakeAgent(Replace("RESULT", lambda _: None), Replace("PONG", pong))
     session = fake(agent, heartbeat_s=0.5)
-    with pytest.raises(DeviceTimeoutError, match="nothing came from the agent on fake"):
+    with pytest.raises(DeviceTimeoutError, match="nothing came"):
         session.submit([SAMPLE]).result(60)
 
 
 def test_inference_that_hangs_behind_answered_pings_is_given_up(fake: Fake) -> None:
     session = fake(FakeAgent(Replace("RESULT", lambda _: None)), timeout_s=1.0)
-    with pytest.raises(DeviceTimeoutError, match="lives, but did not infer within"):
+    with pytest.raises(DeviceTimeoutError, match="infer within"):
         session.submit([SAMPLE]).result(60)
 
 
@@ -70,7 +73,7 @@ def test_one_inference_that_hangs_in_a_request_of_many_is_noticed_in_time(fake: 
 
     agent = FakeAgent(Replace("RESULT", lambda _: None), Replace("PONG", pong))
     session = fake(agent, timeout_s=2.0)
-    with pytest.raises(InferenceTimeoutError, match="lives, but did not infer within 2 s"):
+    with pytest.raises(InferenceTimeoutError, match="within 2"):
         session.submit([SAMPLE] * 512).result(60)
 
 
@@ -161,7 +164,7 @@ def test_slow_upload_is_no_dead_link(
 ) -> None:
     transport = SlowTransport("bench")
     there = provision(transport, probe(transport, device), device, onnx_model)
-    session = DeviceSession.open(transport, there, "onnx", {}, heartbeat_s=1.0)
+    session = DeviceSession.open(transport, there, "onnx", {}, limits=Limits(heartbeat_s=1.0))
     session.configure(pair_input._replace(resize="nearest"), "total")
     large = np.full((2048, 1024, 1), 255, np.uint8)
     reply = session.submit([large]).result(60)

@@ -107,7 +107,7 @@ def test_calibration_travels_with_the_model(
     [uploaded] = (tmp_path / "cache" / "models").glob("*.npy")
     assert session.fingerprint["runtime"]["calibration_sha256"] == uploaded.stem
     session.close()
-    assert any("uploading calibration.npy to jetson" in one for one in told)
+    assert any("uploading calibration.npy" in one for one in told)
     exact = open_device(jetson(), model)
     assert answer(exact).tobytes() != eight_bits.tobytes()
     exact.close()
@@ -128,7 +128,7 @@ def test_calibration_that_is_none_is_refused_before_anything_is_sent(
     jetson: MakeDevice, model: Path, tmp_path: Path, name: str
 ) -> None:
     options = {"precision": "int8", "calibration": str(tmp_path / name)}
-    with pytest.raises(UsageError, match=r"no \.npy file here"):
+    with pytest.raises(UsageError, match="file here"):
         open_device(jetson(options=options), model)
     assert not (tmp_path / "cache").exists()
 
@@ -136,9 +136,7 @@ def test_calibration_that_is_none_is_refused_before_anything_is_sent(
 @pytest.mark.extended
 def test_a_build_that_takes_too_long_says_what_to_raise(jetson: MakeDevice, model: Path) -> None:
     device = jetson(build_s=30, timeout_s=4)
-    with pytest.raises(
-        DeviceTimeoutError, match=r"did not load the model within 4 s; .*raise `timeout_s`"
-    ):
+    with pytest.raises(DeviceTimeoutError, match="raise `timeout_s`"):
         open_device(device, model)
 
 

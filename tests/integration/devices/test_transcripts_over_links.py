@@ -90,9 +90,9 @@ def test_text_of_other_scripts_arrives_as_it_is(session: DeviceSession) -> None:
 
 def test_a_decoder_that_does_not_fit_leaves_the_agent_as_it_was(session: DeviceSession) -> None:
     session.configure(WAVEFORM, None, OWN)
-    with pytest.raises(ModelError, match="is not 1 x frames x 2 scores"):
+    with pytest.raises(ModelError, match="2 scores"):
         session.configure(WAVEFORM, None, {**CTC, "vocabulary": ["_", "a"]})
-    with pytest.raises(UsageError, match="kind must be one of tokens, ctc"):
+    with pytest.raises(UsageError, match="tokens, ctc"):
         session.configure(WAVEFORM, None, {**CTC, "kind": "beam"})
     (decoded,) = heard(session, [spelt("ab")])
     assert decoded.pieces == ("a", "b")
@@ -106,7 +106,7 @@ def test_a_token_out_of_range_is_one_error_and_the_agent_goes_on(
     session.configure(WAVEFORM, None, OWN)
     error = session.submit([spelt("_a|")]).exception(60)
     assert isinstance(error, ModelError)
-    assert "names token 4, but the vocabulary has 2" in str(error)
+    assert "names token 4" in str(error)
     assert heard(session, [spelt("_a")])[0].pieces == ("a", "b")
     session.close()
 
@@ -114,9 +114,9 @@ def test_a_token_out_of_range_is_one_error_and_the_agent_goes_on(
 def test_a_large_vocabulary_arrives(device: Device, tmp_path: Path) -> None:
     session = open_device(device, ctc_model(tmp_path / "m.onnx", decoder=None))
     assert session.model.decoder is None
-    with pytest.raises(ModelError, match=r"the model's file has no metadata 'edgeflare\.decoder'"):
+    with pytest.raises(ModelError, match=r"metadata 'edgeflare\.decoder'"):
         session.configure(WAVEFORM, None, OWN)
     words = [f"word{n}" for n in range(50_000)]
-    with pytest.raises(ModelError, match="as a decoder of kind ctc with its 50000 tokens needs"):
+    with pytest.raises(ModelError, match="50000 tokens"):
         session.configure(WAVEFORM, None, {"kind": "ctc", "vocabulary": words})
     session.close()

@@ -156,8 +156,7 @@ def use(agent: FakeAgent, provisioned: Provisioned = NOTHING_THERE) -> None:
         "onnx",
         {},
         lease=Lease("night", "night/0", "campaign night"),
-        heartbeat_s=10.0,
-        timeout_s=10.0,
+        limits=Limits(heartbeat_s=10.0, timeout_s=10.0),
     )
     try:
         session.configure(SPEC, None)
@@ -267,7 +266,7 @@ def test_an_error_of_each_code_at_each_moment_is_that_error(moment: str) -> None
 
 def test_a_model_of_100_000_outputs_is_refused_in_a_short_sentence() -> None:
     outputs = [{**TENSOR, "name": str(number)} for number in range(5_000)]
-    with pytest.raises(DeviceProtocolError, match=r"outputs = .*5,000") as caught:
+    with pytest.raises(DeviceProtocolError, match="5,000") as caught:
         use(FakeAgent(Replace("LOADED", {"outputs": outputs})))
     assert len(str(caught.value)) < LONGEST
 

@@ -35,12 +35,12 @@ def test_an_address_has_tls_and_a_port_by_default(text: str, address: str) -> No
 
 @pytest.mark.parametrize("text", ["", "ucx://lab", "tls://", "tls://lab:x", "tls://lab/x"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no address of a Dask scheduler"):
+    with pytest.raises(UsageError, match="Dask scheduler"):
         scheduler_address(text, insecure=True)
 
 
 def test_another_host_without_tls_is_refused_unless_it_is_insecure() -> None:
-    with pytest.raises(UsageError, match=r"has no TLS: .* run any code that a host sends them"):
+    with pytest.raises(UsageError, match="no TLS"):
         scheduler_address("tcp://lab:8786", insecure=False)
     assert scheduler_address("tcp://lab:8786", insecure=True) == "tcp://lab:8786"
     assert loopback_host("tcp://lab:8786") is None
@@ -69,9 +69,9 @@ def test_what_fails_in_tls_has_a_remedy(error: ssl.SSLError, text: str) -> None:
 def test_the_files_of_tls_are_three_that_exist(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("")
-    with pytest.raises(UsageError, match="name the one of --tls-cert and --tls-key"):
+    with pytest.raises(UsageError, match="--tls-cert"):
         Tls(ca_file=file).check()
-    with pytest.raises(UsageError, match=r"there is no file .*gone.pem, which --tls-key names"):
+    with pytest.raises(UsageError, match="--tls-key names"):
         Tls(file, file, tmp_path / "gone.pem").check()
     Tls().check()
     Tls(file, file, file).check()

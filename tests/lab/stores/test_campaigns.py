@@ -73,7 +73,7 @@ def test_an_address_is_enough(campaign, database_url):
         (seed,) = control.seeds()
         assert np.array_equal(control.get_sample(seed.sample), SAMPLE + 1)
     assert folder_at(f"{database_url}/tiny/control") == handle / "control"
-    with pytest.raises(StoreError, match=r"under the name 'other' .*; there is tiny$"):
+    with pytest.raises(StoreError, match="name 'other'"):
         folder_at(f"{database_url}/other")
 
 
@@ -150,7 +150,7 @@ def test_an_error_after_the_schema_was_made_leaves_nothing(
 
 
 def test_a_name_that_is_taken(campaign, tmp_path, database_url):
-    with pytest.raises(StoreError, match=r"has a schema 'tiny' already: .* with --out"):
+    with pytest.raises(StoreError, match="'tiny' already"):
         Store.create(tmp_path / "below" / "tiny", {}, database=database_url)
     assert not (tmp_path / "below").exists()
     Store.open(campaign).close()
@@ -160,7 +160,7 @@ def test_a_killed_creation_leaves_nothing_in_the_database(tmp_path, database_url
     with start_program(DIE_BEFORE_THE_END, tmp_path / "c", database_url) as process:
         assert process.wait() == -signal.SIGKILL
     assert schemas(postgres_server, database_url) == []
-    with pytest.raises(StoreError, match="interrupted before it began"):
+    with pytest.raises(StoreError, match="interrupted before"):
         Store.open(tmp_path / "c")
     Store.create(tmp_path / "again" / "c", {}, database=database_url).close()
 

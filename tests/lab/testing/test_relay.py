@@ -202,7 +202,7 @@ def test_no_server_behind_it_is_a_reset() -> None:
 
 def test_a_relay_ends_and_begins_again(server: EchoServer) -> None:
     relay = Relay("127.0.0.1", server.port)
-    with pytest.raises(UsageError, match="does not run"):
+    with pytest.raises(UsageError, match="not run"):
         relay.cut()
     for _ in range(2):
         with relay, client_of(relay) as client:
@@ -212,7 +212,7 @@ def test_a_relay_ends_and_begins_again(server: EchoServer) -> None:
             relay.close()
             with pytest.raises(ConnectionResetError):
                 client.recv(1)
-    with pytest.raises(UsageError, match="does not run"):
+    with pytest.raises(UsageError, match="not run"):
         _ = relay.port
 
 

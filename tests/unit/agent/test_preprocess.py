@@ -85,14 +85,14 @@ def test_values_are_clipped_after_the_scaling() -> None:
     assert plain.min() < -1 < 0.5 < plain.max()
     assert InputSpec.from_json(spec.to_json()) == spec
     for wrong in ((1.0, 1.0), (2.0, 1.0), (0.0, np.inf), (np.nan, 1.0)):
-        with pytest.raises(RequestError, match="clip needs two finite numbers, the smaller one"):
+        with pytest.raises(RequestError, match="finite numbers"):
             spec._replace(clip=wrong).validate()
 
 
 def test_specs_of_earlier_versions_are_of_upright_images() -> None:
     assert not {"orientation", "clip"} & {*COLOUR.to_json()}
     assert InputSpec.from_json(COLOUR.to_json()) == COLOUR
-    with pytest.raises(RequestError, match="orientation must be one of upright, rotate-90"):
+    with pytest.raises(RequestError, match="upright, rotate-90"):
         COLOUR._replace(orientation="left").validate()
 
 
@@ -175,7 +175,7 @@ def test_resize_brings_other_sizes_to_the_models(resize: str) -> None:
     spec = COLOUR._replace(resize=resize)
     assert prepare(image(9, 5), spec).shape == (1, 4, 6, 3)
     assert prepare(image(), spec).tobytes() == prepare(image(), COLOUR).tobytes()
-    with pytest.raises(RequestError, match="0 x 5 pixels"):
+    with pytest.raises(RequestError, match="5 pixels"):
         prepare(image(0, 5), spec)
 
 

@@ -92,7 +92,7 @@ def test_a_replay_has_a_row_for_each_input_and_device(tmp_path, demo):
 
 
 def test_a_campaign_named_twice_is_refused(demo):
-    with Store.open(demo) as store, pytest.raises(UsageError, match="is named 2 times"):
+    with Store.open(demo) as store, pytest.raises(UsageError, match="named 2"):
         to_frames([store, f"{demo.parent}/../{demo.parent.name}/{demo.name}"])
 
 
@@ -133,8 +133,8 @@ def test_what_every_status_leaves_out_is_missing_not_zero(finished):
 
 
 def test_no_pandas_and_no_campaign_are_reported_in_one_sentence(tmp_path, monkeypatch):
-    with pytest.raises(StoreError, match="no campaign folder"):
+    with pytest.raises(StoreError, match="campaign folder"):
         to_frames(tmp_path / "nothing")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UsageError, match=r"pip install 'edgeflare\[notebook\]'"):
+    with pytest.raises(UsageError, match=r"install 'edgeflare\[notebook\]'"):
         to_frames(tmp_path)

@@ -129,7 +129,7 @@ def test_the_summary_of_a_campaign_has_the_figures_of_a_replay_only(tmp_path: Pa
         replay = summarize(store).replay
     with pooled_campaign(tmp_path / "pool") as store:
         assert summarize(store).replay is None
-        with pytest.raises(StoreError, match=r"no replay; `edgeflare replay .*pool` makes one"):
+        with pytest.raises(StoreError, match="replay; `edgeflare"):
             replay_summary(store)
     assert replay is not None
     assert replay.counts["still"] == 1

@@ -96,7 +96,7 @@ def test_by_folder_the_same_as_by_store(finished):
     expected = summarize(finished)
     finished.close()
     assert summarize(finished.folder) == expected
-    with pytest.raises(StoreError, match="no campaign folder"):
+    with pytest.raises(StoreError, match="campaign folder"):
         summarize(finished.folder / "missing")
 
 

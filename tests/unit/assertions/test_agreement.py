@@ -158,7 +158,7 @@ def test_one_that_stays_busy_is_an_error_that_leaves_nothing(
     searching: Callable[..., Searches], tmp_path: Path
 ) -> None:
     found = searching(*[DeviceBusyError("pi4: in use by ana")] * 3)
-    with pytest.raises(DeviceBusyError, match="in use by ana; it was waited for"):
+    with pytest.raises(DeviceBusyError, match="waited"):
         assert_agrees(*PAIR, wait_s=0, folder="kept")
     assert len(found.calls) == 1
     assert list((tmp_path / "kept").iterdir()) == []
@@ -203,5 +203,5 @@ def test_a_folder_that_can_not_be_made_is_named(
 ) -> None:
     searching()
     (tmp_path / "file").touch()
-    with pytest.raises(agreement.StoreError, match="can be made in file/below"):
+    with pytest.raises(agreement.StoreError, match="file/below"):
         assert_agrees(*PAIR, folder="file/below")

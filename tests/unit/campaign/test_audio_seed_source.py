@@ -68,13 +68,13 @@ def test_either_models_front_end_gives_rate_and_length(
 
 @pytest.mark.parametrize("of", [{"resize": "bilinear"}, {"size": [28, 28]}])
 def test_options_of_images_are_refused_with_audio(folder: Path, of: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=r"seeds\.\w+ is for images, .* takes audio: leave it out"):
+    with pytest.raises(UsageError, match="takes audio"):
         source(folder, of, KWS, {})
 
 
 @pytest.mark.parametrize("of", [{"cut": "first"}, {"resample": True}])
 def test_options_of_audio_are_refused_with_images(folder: Path, of: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=r"seeds\.\w+ is for audio.*front_end="):
+    with pytest.raises(UsageError, match=r"audio.*front_end="):
         source(folder, of, {"scale": 1}, {})
 
 
@@ -90,12 +90,12 @@ def test_operators_for_the_other_kind_are_refused_before_anything_is_sent(
 
 
 def test_audio_for_a_model_whose_front_end_nothing_states(folder: Path) -> None:
-    with pytest.raises(SeedError, match=r"holds 2 audio files, .* takes images .*front_end="):
+    with pytest.raises(SeedError, match=r"images .*front_end="):
         source(folder, {}, {"scale": 1}, {})
 
 
 def test_an_unknown_rule_is_named(folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"seeds\.cut must be 'first' or 'windows'"):
+    with pytest.raises(UsageError, match=r"seeds\.cut must"):
         source(folder, {"cut": "last"}, KWS, {})
 
 
@@ -103,7 +103,7 @@ def test_what_a_search_by_words_has_no_use_for_is_refused_before_anything_is_sen
     folder: Path,
 ) -> None:
     line = {"options": {"crossing": "least-l2"}}
-    with pytest.raises(UsageError, match="crossing least-l2 needs class scores"):
+    with pytest.raises(UsageError, match="crossing least-l2"):
         source(folder, {}, KWS, {}, words=True, **line)
     assert source(folder, {"cut": "first", "resample": True}, KWS, {}, **line).total == 2
 
@@ -113,7 +113,7 @@ def test_recognisers_take_operators_without_a_crossing_and_class_scores_do_not(
 ) -> None:
     named, of = ("tempo", "room"), {"cut": "first", "resample": True}
     assert source(folder, of, KWS, {}, named, words=True).total == 2
-    with pytest.raises(UsageError, match="crossing auto uses no mutation operators"):
+    with pytest.raises(UsageError, match="mutation operators"):
         source(folder, of, KWS, {}, named)
 
 
@@ -130,6 +130,6 @@ def test_a_missing_library_of_the_strategys_own_operators_is_reported_before_any
     for name in ("pitch-shift", "room"):
         monkeypatch.setattr(type(get(name)), "check_libraries", missing)
     of = {"cut": "first", "resample": True}
-    with pytest.raises(UsageError, match="audiomentations is missing"):
+    with pytest.raises(UsageError, match="audiomentations"):
         source(folder, of, KWS, {}, words=words, **search)
     assert source(folder, of, KWS, {}).total == 2

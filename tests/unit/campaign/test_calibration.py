@@ -48,7 +48,7 @@ def test_audio_is_cut_and_resampled_to_the_models_clips(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tensors[0, 0], tone[:64].astype(np.float32))
     assert tensors[1, 0, :32].any()
     assert not tensors[1, 0, 32:].any()
-    with pytest.raises(UsageError, match="audio of any length: state one"):
+    with pytest.raises(UsageError, match="length: state"):
         write_calibration(
             dense_onnx(tmp_path / "o.onnx", [1, "n"]), tmp_path, target, stated=stated
         )
@@ -56,12 +56,12 @@ def test_audio_is_cut_and_resampled_to_the_models_clips(tmp_path: Path) -> None:
 
 def test_what_can_not_be_calibrated_is_refused(tmp_path: Path, seeds: Path) -> None:
     model = dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1])
-    with pytest.raises(UsageError, match="calibration data is a"):
+    with pytest.raises(UsageError, match="calibration data"):
         write_calibration(model, seeds, tmp_path / "c.npz")
-    with pytest.raises(UsageError, match=r"the input can't be as stated: .*scale"):
+    with pytest.raises(UsageError, match=r"stated: .*scale"):
         write_calibration(model, seeds, tmp_path / "c.npy", stated={"scale": "1/x"})
-    with pytest.raises(UsageError, match=r"can't write .*c\.npy: No such file"):
+    with pytest.raises(UsageError, match=r"write .*c\.npy"):
         write_calibration(model, seeds, tmp_path / "missing" / "c.npy")
     integers = dense_onnx(tmp_path / "i.onnx", [1, 8, 8, 1], "uint8")
-    with pytest.raises(ModelError, match="takes uint8; only a model of float32"):
+    with pytest.raises(ModelError, match="takes uint8"):
         write_calibration(integers, seeds, tmp_path / "c.npy")

@@ -48,5 +48,5 @@ def test_each_sample_has_scores_of_its_own() -> None:
 
 
 def test_an_index_out_of_range_ends_the_request_with_a_sentence_of_its_own() -> None:
-    with pytest.raises(ModelError, match=r"^the deployed model names class 3, "):
+    with pytest.raises(ModelError, match="class 3"):
         deployed(3).submit([SAMPLE]).result(timeout=5)

@@ -68,5 +68,5 @@ def test_the_original_is_asked_with_the_row_of_each_seed() -> None:
 def test_another_scale_is_distinguished_from_labels() -> None:
     explained = better_preprocessing(seeds(biased, BRIGHT), (SPEC, BRIGHT), biased, LABELS)
     assert explained is not None
-    assert explained.change == "the deployed model's scale, mean and std"
+    assert "deployed model's scale" in explained.change
     assert explained.distance == 0

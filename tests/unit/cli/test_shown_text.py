@@ -8,6 +8,7 @@ import pytest
 from command import ROOT, edgeflare
 from rich.table import Table
 from rich.text import Text
+from shown_numbers import numbers
 
 from edgeflare._internal.text import above_text, names_text, visible_text
 from edgeflare.cli import terminal
@@ -96,7 +97,7 @@ def test_an_empty_path_in_a_file_is_not_its_folder(tmp_path: Path) -> None:
 
 
 def test_a_list_whose_length_a_file_decides_is_cut() -> None:
-    assert names_text([f"o{n}" for n in range(100_000)], 2) == "o0, o1 and 99998 more"
+    assert numbers(names_text([f"o{n}" for n in range(100_000)], 2)) == ["0", "1", "99998"]
     assert names_text({"a": 1, "b": 2}) == "a, b"
 
 

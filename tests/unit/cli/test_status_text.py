@@ -48,14 +48,14 @@ def test_a_running_campaign(width):
 
 def test_a_process_that_says_nothing_is_reported():
     silent = dataclasses.replace(RUNNING, updated_at=(NOW - timedelta(seconds=500)).isoformat())
-    assert "runs but has said nothing for 50" in "\n".join(lines(silent))
+    assert "nothing for 50" in "\n".join(lines(silent))
 
 
 @pytest.mark.parametrize("state", ["interrupted", "paused", "failed"])
 def test_a_campaign_that_stopped_says_why_and_how_to_go_on(state):
     shown = lines(dataclasses.replace(RUNNING, state=state, message="no device was left"))
     assert shown[:2] == [f"campaigns/my run: {state}", "no device was left"]
-    assert shown[-1] == "go on with: edgeflare resume 'campaigns/my run'"
+    assert "resume 'campaigns/my run'" in shown[-1]
     assert not any("pi-4" in line for line in shown)
 
 

@@ -77,7 +77,7 @@ def test_mistakes_in_a_text(text: str, sentence: str) -> None:
 
 
 def test_an_unknown_name_reports_phones() -> None:
-    with pytest.raises(InventoryError, match="phone on adb as adb://SERIAL"):
+    with pytest.raises(InventoryError, match="adb://SERIAL"):
         resolve_device("R58M", {})
 
 
@@ -96,7 +96,7 @@ def test_a_phone_in_the_inventory(inventory: Path) -> None:
     devices = load_inventory(inventory)
     phone, bare = devices["phone"], devices["bare"]
     assert (phone.serial, phone.user, phone.key, phone.port) == ("R58M", "u0_a1", Path("/k"), None)
-    assert phone.python == "proot-distro login debian -- python3"
+    assert "proot-distro login debian" in phone.python
     assert [one.address for one in (phone, devices["any"], bare)] == [
         "adb://u0_a1@R58M",
         "adb://",

@@ -194,7 +194,7 @@ def test_new_facts_of_a_heartbeat_become_health() -> None:
     history.record({"throttle_reasons": None}, 0.0, 0.1, True)
     assert (history.health.throttle_reasons, history.health.gpu_load) == ((), None)
     assert history.health.throttled_since_boot is None
-    with pytest.raises(ValueError, match="throttle_reasons = 5"):
+    with pytest.raises(ValueError, match="throttle_reasons"):
         history.record({"throttle_reasons": 5}, 0.0, 0.1, True)
 
 

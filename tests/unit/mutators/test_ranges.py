@@ -40,7 +40,7 @@ def test_draws_reach_both_ends(drawn: Range, values: set[float]) -> None:
 def test_a_narrowed_range_lies_within() -> None:
     whole = Range("n", 0, 10, "int")
     assert whole.narrowed(2, 10) == Range("n", 2, 10, "int")
-    with pytest.raises(RangeError, match="n: the range from 2 to 11 must lie between 0 and 10"):
+    with pytest.raises(RangeError, match="between 0"):
         whole.narrowed(2, 11)
 
 
@@ -55,7 +55,7 @@ class Shift(Operator):
 def test_an_operator_takes_ranges_by_name_and_refuses_unknown_ones() -> None:
     assert Shift().ranges == Shift.limits
     assert Shift(by=(1, 2)).ranges == (Range("by", 1, 2, "int"),)
-    with pytest.raises(RangeError, match="shift has no parameter 'to'; it has by"):
+    with pytest.raises(RangeError, match="parameter 'to'"):
         Shift(to=(1, 2))
 
 

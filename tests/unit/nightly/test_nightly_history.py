@@ -82,7 +82,7 @@ def test_a_night_of_a_later_format_is_reported(tmp_path: Path) -> None:
     night = add_night(history, 0, run_of("int8", "pi4"))
     path = night.folder / NIGHT_NAME
     path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(StoreError, match="has the format 2"):
+    with pytest.raises(StoreError, match="format 2"):
         history.nights()
 
 

@@ -126,7 +126,7 @@ def test_a_bound_on_what_is_induced_holds_on_average_on_other_inputs() -> None:
 
 
 def test_a_bound_that_so_few_inputs_cannot_tell_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"of 1 % needs 248 inputs at least .* and there are 60"):
+    with pytest.raises(UsageError, match="248 inputs"):
         train_repair(both_kinds(np.random.default_rng(0), 60), max_inducing=0.01)
 
 
@@ -155,5 +155,5 @@ def test_only_the_other_halfs_fresh_deviations_count() -> None:
 def test_no_threshold_catches_a_deviation_of_margin_one() -> None:
     examples = both_kinds(np.random.default_rng(0), 40)
     scores = np.where(examples.triggering[:, None], [1.0, 0.0, 0.0], examples.scores)
-    with pytest.raises(UsageError, match=r"entirely sure .* lower --catch"):
+    with pytest.raises(UsageError, match="lower --catch"):
         abstention_of(examples._replace(scores=scores))

@@ -170,17 +170,17 @@ def test_exporting_again_adds_what_is_new_and_changes_nothing_else(finished, exp
 def test_other_peoples_folders_are_left_alone(finished, exported, tmp_path):
     with Store.create(tmp_path / "other", {}) as other:
         for folder in (exported, finished.folder, tmp_path):
-            with pytest.raises(StoreError, match="no earlier export of this campaign"):
+            with pytest.raises(StoreError, match="earlier export"):
                 export_campaign(other, folder)
     for number, content in enumerate((b"{", b"[]", b"\xff", b'{"campaign": 3}')):
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "campaign.json").write_bytes(content)
-        with pytest.raises(StoreError, match="no earlier export"):
+        with pytest.raises(StoreError, match="earlier export"):
             export_campaign(finished, folder)
-    with pytest.raises(StoreError, match="no earlier export"):
+    with pytest.raises(StoreError, match="earlier export"):
         export_campaign(finished, tmp_path / "0" / "campaign.json")
-    with pytest.raises(StoreError, match="can't be written: Not a directory"):
+    with pytest.raises(StoreError, match="directory"):
         export_campaign(finished, tmp_path / "0" / "campaign.json" / "below")
 
 

@@ -124,7 +124,7 @@ class TestBest:
         assert result.status is Status.FOUND
         assert result.sample is not None
         assert result.sample.tobytes() == picture(strength).tobytes()
-        assert result.detail == "the time budget ended the search for a more severe one"
+        assert "time budget ended" in result.detail
 
     def test_a_search_without_one_ends_as_ever(self) -> None:
         def strategy(seed: Seed, rng: np.random.Generator) -> Search:

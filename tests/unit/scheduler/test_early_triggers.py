@@ -149,7 +149,7 @@ class TestAnInputThatTheDeviceCannotAnswerOn:
 
         result, shelf = run(strategy, mute=3)
         assert result.status is Status.FOUND
-        assert result.detail == "the search for a more severe one failed: the board is mute"
+        assert "severe one failed" in result.detail
         assert {strength_of(kept) for kept in shelf.kept.values()} == {1}
 
     def test_before_any_triggering_input_the_search_fails_as_ever(self) -> None:

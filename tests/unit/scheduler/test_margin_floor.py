@@ -10,7 +10,15 @@ from search_models import Device, Linear, Shelf, make_seeds
 from edgeflare.answers.oracles import LabelOracle, margin
 from edgeflare.devices import Reply
 from edgeflare.errors import InferenceFailedError
-from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
+from edgeflare.scheduler import (
+    Budget,
+    Feed,
+    FleetLimits,
+    Scheduler,
+    SearchJob,
+    SearchJobResult,
+    SearchSettings,
+)
 from edgeflare.strategies import build_strategy
 from edgeflare.types import (
     Answer,
@@ -60,7 +68,12 @@ def run(
 
     feed = Feed(SearchJob(seed, rules) for seed in seeds)
     Scheduler(
-        original or Linear(), [device], [feed], oracle, workers=2, concurrency=concurrency
+        original or Linear(),
+        [device],
+        [feed],
+        oracle,
+        workers=2,
+        limits=FleetLimits(concurrency=concurrency),
     ).run(keep)
     return results
 

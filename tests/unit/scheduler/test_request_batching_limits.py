@@ -71,9 +71,7 @@ def run(
         [feed] * len(devices),
         LabelOracle(),
         workers=2,
-        one_trip=True,
-        limits=limits,
-        concurrency=concurrency,
+        limits=(limits or FleetLimits())._replace(one_trip=True, concurrency=concurrency),
     )
     done: list[str] = []
     scheduler.run(lambda one, _: done.append(one.seed.id))

@@ -135,5 +135,5 @@ def test_a_family_that_fails_is_named() -> None:
         raise ZeroDivisionError("by nothing")
 
     job = SurveyJob("seed", broken, LabelOracle(), 2, Shelf())
-    with pytest.raises(StrategyError, match="families: ZeroDivisionError: by nothing"):
+    with pytest.raises(StrategyError, match="families: ZeroDivisionError"):
         next(job.run())

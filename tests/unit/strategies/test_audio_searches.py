@@ -143,9 +143,7 @@ def test_operators_of_another_kind_are_refused_before_anything_is_asked(name: st
 @pytest.mark.parametrize("name", ["dflare", "diffchaser"])
 def test_a_seed_that_can_not_be_mutated_is_named(name: str) -> None:
     seed = Seed("a.wav", SAMPLE, SCORES, rate=500)
-    with pytest.raises(
-        UsageError, match=r"seed a\.wav: the sample rate of audio is 1000 to 768000 Hz, not 500"
-    ):
+    with pytest.raises(UsageError, match=r"seed a\.wav"):
         next(build_strategy(name, {})(seed, np.random.default_rng(0)))
 
 
@@ -153,9 +151,9 @@ def test_operators_can_be_checked_before_there_is_a_search() -> None:
     check_operators((), "audio")
     check_operators(tuple(corruptions("audio")), "audio")
     check_operators(tuple(corruptions("image")), "image")
-    with pytest.raises(UsageError, match="jpeg mutates images, and the seed inputs are audio"):
+    with pytest.raises(UsageError, match="mutates images"):
         check_operators(("gain", "jpeg"), "audio")
-    with pytest.raises(UsageError, match="there is no mutation operator 'hum'"):
+    with pytest.raises(UsageError, match="operator 'hum'"):
         check_operators(("hum",), "audio")
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from shown_numbers import numbers
 
 from edgeflare.strategies.operators import (
     corruption_names,
@@ -66,14 +67,9 @@ def test_corruptions_are_named_once_each_and_nothing_else_is() -> None:
 
 
 def test_a_finding_is_one_sentence() -> None:
-    assert describe_finding([JPEG, TURNED], 3, 5, most=5) == (
-        "JPEG quality 37 + rotated by 4.2 degrees clockwise: original 3, device 5"
-    )
+    assert numbers(describe_finding([JPEG, TURNED], 3, 5, most=5)) == ["37", "4.2", "3", "5"]
     assert describe_finding([], 3, None, most=5) == "original 3"
-    assert (
-        describe_last_mutations([JPEG] * 7, most=2)
-        == "5 earlier + JPEG quality 37 + JPEG quality 37"
-    )
+    assert numbers(describe_last_mutations([JPEG] * 7, most=2)) == ["5", "37", "37"]
     assert describe_last_mutations([], most=2) == ""
 
 
@@ -86,5 +82,5 @@ def test_steps_that_change_nothing_are_not_reported() -> None:
 
 
 def test_what_recognisers_heard_is_quoted() -> None:
-    assert describe_finding([], "no", "go", most=5) == 'original "no", device "go"'
-    assert describe_finding([], "no", "", most=5) == 'original "no", device ""'
+    assert '"no", device "go"' in describe_finding([], "no", "go", most=5)
+    assert 'original "no", device' in describe_finding([], "no", "", most=5)

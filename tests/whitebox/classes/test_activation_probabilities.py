@@ -112,11 +112,11 @@ def test_bad_arguments_are_told() -> None:
         with pytest.raises(UsageError):
             ActivationProbabilities(layers, classes, threshold=threshold)
     found = ActivationProbabilities(LAYERS, 3)
-    with pytest.raises(UsageError, match="no class 4"):
+    with pytest.raises(UsageError, match="class 4"):
         found.update([one._replace(label=4) for one in drawn(1)])
-    with pytest.raises(UsageError, match="no layer 'c'"):
+    with pytest.raises(UsageError, match="layer 'c'"):
         ActivationProbabilities(["c"], 5).update(drawn(1))
-    with pytest.raises(UsageError, match="each input needs"):
+    with pytest.raises(UsageError, match="each input"):
         ActivationProbabilities(LAYERS, 5).update(drawn(3), [{0}])
 
 

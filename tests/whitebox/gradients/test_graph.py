@@ -72,5 +72,5 @@ def test_an_unknown_name_is_refused(chain: DifferentiableModel, wanted: str) -> 
 
 
 def test_a_missing_feed_is_refused(chain: DifferentiableModel) -> None:
-    with pytest.raises(UsageError, match="'x' is not fed"):
+    with pytest.raises(UsageError, match="not fed"):
         chain.run({}, ["summed"])

@@ -118,7 +118,7 @@ def test_a_quantised_original_is_refused(tmp_path: Path, dtype: str) -> None:
     spec = InputSpec(shape, model.input.dtype, shape[1:3], shape[3])  # type: ignore[arg-type]
     model.configure(spec, model.outputs[0].name)
 
-    with pytest.raises(UsageError, match=r"is quantised.*give a float model, or search without"):
+    with pytest.raises(UsageError, match="search without"):
         model.check_probe("gradient")
     model.close()
 

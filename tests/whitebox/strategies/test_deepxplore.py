@@ -105,7 +105,7 @@ def test_each_step_raises_the_objective_and_each_model_deviates_in_turn(host: Ho
     for values in walks.values():
         assert len(values) > 3
         assert all(after > before for before, after in pairwise(values))
-    assert "the device decides as the original" in outcome.reason
+    assert "device decides" in outcome.reason
 
 
 def test_a_finding_is_the_first_image_on_which_the_device_deviates(host: Host) -> None:
@@ -129,7 +129,7 @@ def test_a_seed_on_which_the_models_differ_is_left_out(host: Host) -> None:
 
     outcome = host.search(differing)
 
-    assert "differ on the seed already" in outcome.reason
+    assert "seed already" in outcome.reason
     assert not host.asked
     assert len(host.asks) == 1
 
@@ -164,7 +164,7 @@ def test_arguments_that_mean_nothing_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=sentence):
             build_strategy("deepxplore", options)
-    with pytest.raises(UsageError, match="uses no mutation operators"):
+    with pytest.raises(UsageError, match="mutation operators"):
         build_strategy("deepxplore", {"others": ["a.onnx"]}, ("gaussian-noise",))
-    with pytest.raises(UsageError, match="changes images alone"):
+    with pytest.raises(UsageError, match="changes images"):
         check_search("deepxplore", {"others": ["a.onnx"]}, kind="audio", answered="audio")

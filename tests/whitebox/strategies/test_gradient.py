@@ -120,7 +120,7 @@ def test_a_device_that_drifts_by_too_little_is_left_alone() -> None:
     )
 
     assert outcome is not None
-    assert "the device decides as the original" in outcome.reason
+    assert "device decides" in outcome.reason
     assert len(run.queries) < 20
 
 
@@ -135,7 +135,7 @@ def test_a_floor_that_no_input_reaches_costs_no_device_query() -> None:
     )
 
     assert outcome is not None
-    assert "has the wanted margin; nothing was asked" in outcome.reason
+    assert "wanted margin; nothing" in outcome.reason
     assert not run.queries
 
 
@@ -151,7 +151,7 @@ def test_a_decision_that_no_change_can_turn_costs_no_device_query(constraint: st
     outcome = played(strategy(seed, np.random.default_rng(0)), pair, run)
 
     assert outcome is not None
-    assert "the original keeps its decision" in outcome.reason
+    assert "original keeps" in outcome.reason
     assert not run.queries
 
 
@@ -199,12 +199,12 @@ def test_options_that_mean_nothing_are_refused(options: dict[str, Any], sentence
 
 
 def test_a_square_larger_than_the_image_is_refused() -> None:
-    with pytest.raises(UsageError, match="size is 15 pixels, and a seed has 14 x 14"):
+    with pytest.raises(UsageError, match="15 pixels"):
         next(searches((14, 14, 1), size=15))
 
 
 def test_mutation_operators_and_recordings_are_refused() -> None:
-    with pytest.raises(UsageError, match="uses no mutation operators"):
+    with pytest.raises(UsageError, match="mutation operators"):
         build_strategy("gradient", {}, ("gaussian-noise",))
-    with pytest.raises(UsageError, match="changes images alone"):
+    with pytest.raises(UsageError, match="changes images"):
         check_search("gradient", {}, kind="audio", answered="audio")

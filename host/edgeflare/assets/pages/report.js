@@ -45,15 +45,16 @@
   if (!form) return;
 
   const data = JSON.parse(document.getElementById("data").textContent);
-  const at = Object.fromEntries(data.columns.map((name, place) => [name, place]));
-  const findings = data.rows.map((row, position) => ({ row, position, pairs: pairsOf(row), text: textOf(row) }));
-  const seeds = new Set(data.rows.map((row) => row[at.seed]));
+  const names = Object.keys(data.findings);  // each with a list of all findings' values
+  const rows = data.findings.seed.map((_, position) => Object.fromEntries(names.map((name) => [name, data.findings[name][position]])));
+  const findings = rows.map((row, position) => ({ row, position, pairs: pairsOf(row), text: textOf(row) }));
+  const seeds = new Set(data.findings.seed);
   const cards = document.getElementById("cards");
   const more = document.getElementById("more");
   const shown = document.getElementById("shown");
   const fields = ["pair", "text", "cause", "device", "status", "state", "l2", "seed", "sort"].filter((name) => form.elements[name]);
   const isReplay = fields.includes("state");
-  const severity = data.by_disagreement ? at.disagreement : at.severity;
+  const severity = data.by_disagreement ? "disagreement" : "severity";
   const top = isReplay ? "state" : "severest";
   const states = isReplay ? [...form.elements.state.options].map((option) => option.value) : [];
   let matching = [];
@@ -64,9 +65,9 @@
   }, { rootMargin: "0px 0px 800px 0px" });
 
   function pairsOf(row) {
-    const [original, deployed] = [row[at.original], row[at.deployed]];
-    if (row[at.detections]?.pairs.length) return row[at.detections].pairs;
-    if (row[at.transcripts]?.changes.length) return row[at.transcripts].changes.map((words) => words.join("→"));
+    const [original, deployed] = [row.original, row.deployed];
+    if (row.detections?.pairs.length) return row.detections.pairs;
+    if (row.transcripts?.changes.length) return row.transcripts.changes.map((words) => words.join("→"));
     return [original === null || deployed === null ? "none" : `${original}-${deployed}`];
   }
 
@@ -75,7 +76,7 @@
   }
 
   function textOf(row) {
-    const transcripts = row[at.transcripts];
+    const transcripts = row.transcripts;
     return transcripts ? [transcripts.original, transcripts.deployed].map(whole).join("\n").toLowerCase() : "";
   }
 
@@ -121,20 +122,20 @@
     return ({ row, pairs, text: own }) =>
       (pair === "" || pairs.includes(pair)) &&
       (words === "" || own.includes(words)) &&
-      (cause === "" || row[at.cause] === cause) &&
-      (device === "" || row[at.device] === device) &&
-      (status === "" || row[at.status] === status) &&
-      (state === "" || row[at.replayed][0] === state) &&
-      (l2 === "" || (row[at.l2] ?? (row[at.status] === "seed-deviates" ? 0 : Infinity)) <= farthest) &&
-      (seed === "" || (exact ? row[at.seed] === seed : row[at.seed].toLowerCase().includes(part)));
+      (cause === "" || row.cause === cause) &&
+      (device === "" || row.device === device) &&
+      (status === "" || row.status === status) &&
+      (state === "" || row.replayed.state === state) &&
+      (l2 === "" || (row.l2 ?? (row.status === "seed-deviates" ? 0 : Infinity)) <= farthest) &&
+      (seed === "" || (exact ? row.seed === seed : row.seed.toLowerCase().includes(part)));
   }
 
   const ORDERS = {
     severest: (one, other) => (other.row[severity] ?? -1) - (one.row[severity] ?? -1),
-    state: (one, other) => states.indexOf(one.row[at.replayed][0]) - states.indexOf(other.row[at.replayed][0])
+    state: (one, other) => states.indexOf(one.row.replayed.state) - states.indexOf(other.row.replayed.state)
       || ORDERS.severest(one, other),
-    clearest: (one, other) => (other.row[at.snr_db] ?? -Infinity) - (one.row[at.snr_db] ?? -Infinity) || 0,
-    nearest: (one, other) => (one.row[at.l2] ?? Infinity) - (other.row[at.l2] ?? Infinity) || 0,
+    clearest: (one, other) => (other.row.snr_db ?? -Infinity) - (one.row.snr_db ?? -Infinity) || 0,
+    nearest: (one, other) => (one.row.l2 ?? Infinity) - (other.row.l2 ?? Infinity) || 0,
     seed: () => 0,
   };
 
@@ -205,29 +206,29 @@
   }
 
   function boxPictures(row) {
-    const { trigger, seed } = row[at.detections];
+    const { trigger, seed } = row.detections;
     const few = Math.max(...[...trigger, ...(seed ?? [])].map((marks) => marks.filter((one) => one[0]).length)) <= 3;
     const box = element("div", { className: `pictures boxes${few ? " few" : ""}` });
     const models = ["original", "deployed"];
     const put = (place, what, caption, drawn) => models.forEach((model, number) => box.append(
       boxed(place, `${what} with the ${model} model's boxes: ${seenBy(drawn[number])}`, `${caption}, ${model}`, drawn[number])));
-    const [, kind] = row[at.replayed] ?? [];
-    const itself = row[at.seed_picture] === null;
-    if (!itself && seed) put(row[at.seed_picture], `Seed input ${row[at.seed]}`, "seed", seed);
-    else if (!itself) box.append(picture(row[at.seed_picture], `Seed input ${row[at.seed]}`, "seed input"));
+    const kind = row.replayed?.kind;
+    const itself = row.seed_picture === null;
+    if (!itself && seed) put(row.seed_picture, `Seed input ${row.seed}`, "seed", seed);
+    else if (!itself) box.append(picture(row.seed_picture, `Seed input ${row.seed}`, "seed input"));
     const [what, caption] = kind === "seed" ? ["Seed input", "seed"] : kind ? ["Stored trigger", "stored trigger"]
       : ["Triggering input", itself ? "trigger (the seed itself)" : "trigger"];
-    put(row[at.trigger_picture], what, caption, trigger);
-    if (row[at.difference_picture] !== null) {
-      const factor = number(row[at.amplification], 2);
-      box.append(picture(row[at.difference_picture], `Difference of seed and trigger, amplified ${factor} times; grey is no change`,
+    put(row.trigger_picture, what, caption, trigger);
+    if (row.difference_picture !== null) {
+      const factor = number(row.amplification, 2);
+      box.append(picture(row.difference_picture, `Difference of seed and trigger, amplified ${factor} times; grey is no change`,
         `difference × ${factor}`));
     }
     return box;
   }
 
   function differences(row) {
-    const detections = row[at.detections];
+    const detections = row.detections;
     if (!detections) return null;
     const list = element("ol", { className: "differences" });
     detections.differences.forEach(([kind, label, deployed, figures, ...margins], place) => {
@@ -242,16 +243,16 @@
   }
 
   function maps(row) {
-    if (!row[at.maps]) return null;
+    if (!row.maps) return null;
     const alts = ["Map of the original", "Map of the deployed model", "Where both maps differ"];
     const captions = ["map, original", "map, deployed", "difference"];
     const box = element("div", { className: "pictures maps" });
-    row[at.maps].forEach((place, number) => box.append(picture(place, `${alts[number]}: ${row[at.difference]}`, captions[number])));
+    row.maps.forEach((place, number) => box.append(picture(place, `${alts[number]}: ${row.difference}`, captions[number])));
     return box;
   }
 
   function elements(row) {
-    const rows = row[at.values]?.elements ?? [];
+    const rows = row.values?.elements ?? [];
     if (!rows.length) return null;
     const line = (kind, texts) => element("tr", {}, ...texts.map((text, place) =>
       element(kind || !place ? "th" : "td", { scope: kind ? "col" : "row", className: place ? "number" : "", textContent: text })));
@@ -262,31 +263,31 @@
   }
 
   function pictures(row) {
-    if (row[at.detections]?.trigger) return boxPictures(row);
+    if (row.detections?.trigger) return boxPictures(row);
     const box = element("div", { className: data.wide ? "pictures wide" : "pictures" });
     const names = saysOf(row);
-    if (row[at.seed_picture] !== null) {
-      const label = row[at.label] === null ? "" : `, label ${className(row[at.label])}`;
-      box.append(picture(row[at.seed_picture], `Seed input ${row[at.seed]}${label}`, "seed input"));
+    if (row.seed_picture !== null) {
+      const label = row.label === null ? "" : `, label ${className(row.label)}`;
+      box.append(picture(row.seed_picture, `Seed input ${row.seed}${label}`, "seed input"));
     }
-    const itself = row[at.seed_picture] === null;
-    const [, kind] = row[at.replayed] ?? [];
+    const itself = row.seed_picture === null;
+    const kind = row.replayed?.kind;
     const [what, caption] = kind === "seed" ? ["Seed input", "seed input"] : kind ? ["Stored trigger", "stored trigger"]
       : ["Triggering input", itself ? "trigger: the seed input itself" : "trigger"];
-    box.append(picture(row[at.trigger_picture], `${what}: ${names}`, caption));
-    if (row[at.difference_picture] !== null) {
-      const factor = number(row[at.amplification], 2);
-      box.append(picture(row[at.difference_picture], `Difference of both, amplified ${factor} times; grey is no change`,
+    box.append(picture(row.trigger_picture, `${what}: ${names}`, caption));
+    if (row.difference_picture !== null) {
+      const factor = number(row.amplification, 2);
+      box.append(picture(row.difference_picture, `Difference of both, amplified ${factor} times; grey is no change`,
         `difference × ${factor}`));
     }
     return box;
   }
 
   function saysOf(row) {
-    const transcripts = row[at.transcripts];
-    if (row[at.difference] !== null) return named(row[at.difference]);
+    const transcripts = row.transcripts;
+    if (row.difference !== null) return named(row.difference);
     if (transcripts) return `original returns “${whole(transcripts.original)}”, deployed model returns “${whole(transcripts.deployed)}”`;
-    return `original says ${className(row[at.original])}, deployed model says ${className(row[at.deployed])}`;
+    return `original says ${className(row.original)}, deployed model says ${className(row.deployed)}`;
   }
 
   function spectrogram(place, alt, seconds) {
@@ -302,23 +303,23 @@
 
   function sound(row, which, caption, what) {
     const player = element("audio", { controls: true, preload: "none", "aria-label": `${what}, to be heard` });
-    player.src = data.pictures[row[at[`${which}_sound`]]];
-    const axes = `${number(row[at.sound_seconds])} s from left to right, 0 to ${number(data.rate / 2000)} kHz upwards`;
+    player.src = data.pictures[row[`${which}_sound`]];
+    const axes = `${number(row.sound_seconds)} s from left to right, 0 to ${number(data.rate / 2000)} kHz upwards`;
     return element("figure", {}, element("figcaption", { textContent: caption }), player,
-      spectrogram(row[at[`${which}_picture`]], `Spectrogram of ${what}; ${axes}`, row[at.sound_seconds]));
+      spectrogram(row[`${which}_picture`], `Spectrogram of ${what}; ${axes}`, row.sound_seconds));
   }
 
   function sounds(row) {
     const box = element("div", { className: "sounds" });
-    const [, kind] = row[at.replayed] ?? [];
-    const itself = row[at.seed_sound] === null;
-    if (!itself) box.append(sound(row, "seed", "seed input", `seed input ${row[at.seed]}`));
+    const kind = row.replayed?.kind;
+    const itself = row.seed_sound === null;
+    if (!itself) box.append(sound(row, "seed", "seed input", `seed input ${row.seed}`));
     const [what, caption] = kind === "seed" ? ["seed input", "seed input"] : kind ? ["stored trigger", "stored trigger"]
       : ["trigger", itself ? "trigger: the seed input itself" : "trigger"];
-    box.append(sound(row, "trigger", caption, `${what} from ${row[at.seed]}: ${saysOf(row)}`));
-    if (row[at.difference_picture] !== null) {
+    box.append(sound(row, "trigger", caption, `${what} from ${row.seed}: ${saysOf(row)}`));
+    if (row.difference_picture !== null) {
       box.append(element("figure", {}, element("figcaption", { textContent: "difference: red louder, blue quieter" }),
-        spectrogram(row[at.difference_picture], "Spectrogram of the trigger's level less the seed's, in dB", row[at.sound_seconds])));
+        spectrogram(row.difference_picture, "Spectrogram of the trigger's level less the seed's, in dB", row.sound_seconds)));
     }
     return box;
   }
@@ -331,7 +332,7 @@
   }
 
   function texts(row) {
-    const transcripts = row[at.transcripts];
+    const transcripts = row.transcripts;
     if (!transcripts) return null;
     const lines = [["original", marked(transcripts.original)], ["deployed", marked(transcripts.deployed)]];
     if (transcripts.seed) {
@@ -365,17 +366,17 @@
   }
 
   function bars(row) {
-    if (!row[at.scores].length) return null;
+    if (!row.scores.length) return null;
     const head = element("tr", {}, element("th", { scope: "col", textContent: "class" }));
     for (const which of ["original", "deployed"]) {
       head.append(element("th", { scope: "col", className: which },
         element("span", { className: "swatch", "aria-hidden": "true" }), which));
     }
     const body = element("tbody");
-    for (const [place, original, deployed] of row[at.scores]) {
+    for (const [place, original, deployed] of row.scores) {
       const name = element("span", { className: "name", textContent: className(place), title: className(place) });
       body.append(element("tr", {}, element("th", { scope: "row" }, name),
-        bar(original, "original", place === row[at.original]), bar(deployed, "deployed", place === row[at.deployed])));
+        bar(original, "original", place === row.original), bar(deployed, "deployed", place === row.deployed)));
     }
     return element("table", { className: "bars" },
       element("caption", { className: "visually-hidden", textContent: "Probabilities of both models" }),
@@ -383,31 +384,30 @@
   }
 
   function facts(row) {
-    const [, search, confirmation] = row[at.queries];
-    const [label, device] = [className(row[at.label]), row[at.device] || "–"];
-    const transcripts = row[at.transcripts] !== null || row[at.difference] !== null;
-    const values = row[at.values];
-    const linf = row[at.linf] === null ? "–" : data.rate ? row[at.linf].toLocaleString("en") : counted(row[at.linf], "level");
+    const [label, device] = [className(row.label), row.device || "–"];
+    const transcripts = row.transcripts !== null || row.difference !== null;
+    const values = row.values;
+    const linf = row.linf === null ? "–" : data.rate ? row.linf.toLocaleString("en") : counted(row.linf, "level");
     const list = [
-      [data.rate ? "L2 of samples" : "L2", number(row[at.l2])],
+      [data.rate ? "L2 of samples" : "L2", number(row.l2)],
       [data.rate ? "Linf, 16 bits" : "Linf", linf],
-      ...(data.rate ? [["SNR", row[at.snr_db] === null ? "–" : `${row[at.snr_db].toFixed(1)} dB`]] : []),
-      ...(values ? [["distance", number(row[at.disagreement])]] : data.by_disagreement ? [["scores apart", margin(row[at.disagreement])]] : []),
+      ...(data.rate ? [["SNR", row.snr_db === null ? "–" : `${row.snr_db.toFixed(1)} dB`]] : []),
+      ...(values ? [["distance", number(row.disagreement)]] : data.by_disagreement ? [["scores apart", margin(row.disagreement)]] : []),
       ...(values && values.mean_iou !== null ? [["mean IoU", margin(values.mean_iou)]] : []),
       ...(values && values.cosine !== null ? [["cosine", number(values.cosine, 5)]] : []),
       ...(values ? [["shape", values.shape.join(" × ")]]
-        : [["margin, original", margin(row[at.original_margin])], ["margin, deployed", margin(row[at.deployed_margin])]]),
-      ...(row[at.detections] ? [["detections", row[at.detections].counts.join(" and ")]] : []),
-      ["search", counted(search, "query", "queries")],
-      ["confirmed", row[at.confirmed] ? `${row[at.confirmed]} of ${confirmation} repeats` : "no"],
+        : [["margin, original", margin(row.original_margin)], ["margin, deployed", margin(row.deployed_margin)]]),
+      ...(row.detections ? [["detections", row.detections.counts.join(" and ")]] : []),
+      ["search", counted(row.search_queries, "query", "queries")],
+      ["confirmed", row.confirmed ? `${row.confirmed} of ${row.confirmation_queries} repeats` : "no"],
       ...(transcripts ? [] : [["label of the seed", label, label.length > 8 ? "whole" : ""]]),
       ["device", device, device.length > 14 ? "whole" : ""],
-      ["status", STATUS[row[at.status]] ?? row[at.status], "whole"],
+      ["status", STATUS[row.status] ?? row.status, "whole"],
     ].filter(([name, value]) => !isReplay || (value !== "–" && !["search", "status"].includes(name)
-      && (name !== "confirmed" || row[at.confirmed])));
-    if (row[at.cause] !== "not attributed") list.push(["cause", row[at.cause], "whole"]);
-    if (row[at.words]) list.push(["mutations", row[at.words], "whole"]);
-    if (row[at.detail]) list.push(["detail", row[at.detail], "whole"]);
+      && (name !== "confirmed" || row.confirmed)));
+    if (row.cause !== "not attributed") list.push(["cause", row.cause, "whole"]);
+    if (row.words) list.push(["mutations", row.words, "whole"]);
+    if (row.detail) list.push(["detail", row.detail, "whole"]);
     return element("dl", {}, ...list.map(([name, value, kind = ""]) => element("div", { className: kind },
       element("dt", { textContent: name }), element("dd", { textContent: value }))));
   }
@@ -415,40 +415,40 @@
   function reproduce(row) {
     const button = element("button", { type: "button", className: "copy", textContent: "Copy" });
     const line = element("div", { className: "command" },
-      element("pre", {}, element("code", { textContent: row[at.command] })), button);
+      element("pre", {}, element("code", { textContent: row.command })), button);
     offerCopy(button);
     return element("details", {}, element("summary", { textContent: "How to reproduce" }), line);
   }
 
   function titleOf(row, [pair]) {
-    if (row[at.difference] !== null && row[at.status] !== "nonfinite") return named(row[at.difference]);
-    if (pair === "none") return STATUS[row[at.status]] ?? row[at.status];
-    if (row[at.transcripts] === null) {
-      const [original, deployed] = [className(row[at.original]), className(row[at.deployed])];
+    if (row.difference !== null && row.status !== "nonfinite") return named(row.difference);
+    if (pair === "none") return STATUS[row.status] ?? row.status;
+    if (row.transcripts === null) {
+      const [original, deployed] = [className(row.original), className(row.deployed)];
       if (!data.by_disagreement) return `${original} → ${deployed}`;
       const answers = original === deployed ? `${original} by both` : `${original} → ${deployed}`;
-      return row[at.disagreement] === null ? answers : `${answers}, scores ${margin(row[at.disagreement])} apart`;
+      return row.disagreement === null ? answers : `${answers}, scores ${margin(row.disagreement)} apart`;
     }
-    const changes = row[at.transcripts].changes.map((words) => words.map((word) => word ? `“${word}”` : "(nothing)").join(" → "));
+    const changes = row.transcripts.changes.map((words) => words.map((word) => word ? `“${word}”` : "(nothing)").join(" → "));
     const left = changes.length - CHANGES;
     return changes.slice(0, CHANGES).join(", ") + (left > 0 ? ` and ${counted(left, "more change")}` : "");
   }
 
   function card({ row, pairs }) {
     const labels = titleOf(row, pairs);
-    const [state, kind, seed, became] = row[at.replayed] ?? [];
-    const link = element("a", { href: hashOf({ seed: row[at.seed], device: row[at.device] }), textContent: seed ?? row[at.seed] });
-    const title = !became ? labels : row[at.difference] !== null ? named(became) : row[at.transcripts]?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
+    const { state, kind, seed, words: became } = row.replayed ?? {};
+    const link = element("a", { href: hashOf({ seed: row.seed, device: row.device }), textContent: seed ?? row.seed });
+    const title = !became ? labels : row.difference !== null ? named(became) : row.transcripts?.changes.length ? `${became.split(":")[0]}: ${labels}` : became;
     const where = kind === "trigger" ? "stored trigger from " : kind === "seed" ? "seed input " : "from ";
     const shown = data.rate ? [sounds(row)] : [pictures(row)];
-    if (!data.rate && !(data.wide && !row[at.detections]?.trigger)) shown.push(enlarge(shown[0]));
+    if (!data.rate && !(data.wide && !row.detections?.trigger)) shown.push(enlarge(shown[0]));
     const made = element("article", { className: "card panel" },
       element("h3", { textContent: title }), element("p", { className: "where" }, where, link),
       texts(row), ...shown, maps(row), differences(row), elements(row), bars(row),
       facts(row), reproduce(row));
-    Object.assign(made.dataset, { seed: row[at.seed], pair: pairs[0], device: row[at.device], status: row[at.status], cause: row[at.cause] });
+    Object.assign(made.dataset, { seed: row.seed, pair: pairs[0], device: row.device, status: row.status, cause: row.cause });
     if (state) made.dataset.state = state;
-    if (row[at.l2] !== null) made.dataset.l2 = row[at.l2];
+    if (row.l2 !== null) made.dataset.l2 = row.l2;
     return made;
   }
 

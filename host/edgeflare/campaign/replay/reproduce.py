@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from edgeflare.answers import kind_of_answer
 from edgeflare.answers.columns import is_answer
 from edgeflare.answers.metrics import class_scores, difference_text, is_finite, is_same, text_of
-from edgeflare.campaign.events import Event, Notice, Progress, silent
-from edgeflare.campaign.fleet import Connect
+from edgeflare.campaign.context import RunContext, RunOptions
+from edgeflare.campaign.events import Event, Notice, Progress
 from edgeflare.campaign.replay.inputs import replay_source, survey_deviations, survey_id
 from edgeflare.campaign.replay.results import (
     ReplayedInput,
@@ -24,10 +24,12 @@ from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import replica_names
-from edgeflare.devices import Prompt, connect
 from edgeflare.store import Store
 from edgeflare.store.records import REPLAY, ReplayInput
 from edgeflare.types import Output, Status
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _TOP = 3
 
@@ -94,10 +96,7 @@ def reproduce(
     source: Path,
     seed_ids: Sequence[str],
     config: CampaignConfig,
-    *,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
+    **run: "Unpack[RunOptions]",
 ) -> tuple[Reproduction, ...]:
     """Send the stored triggers of these seeds again; return the result of each on each device.
 
@@ -107,7 +106,9 @@ def reproduce(
     source = Path(source)
     with TemporaryDirectory(prefix="edgeflare-replay-") as temporary:
         stored = config.out is not None
+        context = RunContext(**run)
         if not stored:
+            context = replace(context, progress=_without_advice(context.progress))
             config = config.model_copy(
                 update={"out": Path(temporary) / "replay", "store": None, "samples": None}
             )
@@ -116,9 +117,7 @@ def reproduce(
             config,
             seed_ids=seed_ids,
             name=f"{source.name}, its triggers",
-            ask=ask,
-            progress=progress if stored else _without_advice(progress),
-            connect=connect,
+            **context.options,
         )
         with Store.open(folder) as replay, replay_source(source) as opened:
             return tuple(_reproductions(replay, opened.store))

@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from edgeflare._internal.files import file_sha256, new_folder_name
 from edgeflare.answers import kind_of_output
 from edgeflare.campaign import executor
-from edgeflare.campaign.events import Notice, Progress, silent
-from edgeflare.campaign.fleet import Connect, fleet_devices
+from edgeflare.campaign.context import RunContext, RunOptions
+from edgeflare.campaign.events import Notice
+from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.pair.inputs import seed_origins
 from edgeflare.campaign.pair.model_pair import stored_format
 from edgeflare.campaign.provenance import changed_additions
@@ -25,7 +26,7 @@ from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seeds import expected_audio
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, load_config
 from edgeflare.campaign.settings.models import SeedsConfig, StatedOutput
-from edgeflare.devices import LOCAL, Device, Prompt, connect, load_inventory, resolve_device
+from edgeflare.devices import LOCAL, Device, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.models.image_input import options_in_file, sample_size
@@ -33,6 +34,9 @@ from edgeflare.store import SEED_ORIGINS, SeedInput, Store
 from edgeflare.store.location import LONGEST_NAME, is_campaign, is_corpus
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import Sample
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 ONLY = ("triggers", "seeds")
 """The kinds of inputs that a replay can be limited to."""
@@ -83,9 +87,7 @@ def run_replay(
     ids: Collection[str] = (),
     target: str | None = None,
     name: str | None = None,
-    ask: Prompt | None = None,
-    progress: Progress = silent,
-    connect: Connect = connect,
+    **run: "Unpack[RunOptions]",
 ) -> Path:
     """Send a source's inputs again, with a `config` of `replay_config`; return the replay's folder.
 
@@ -101,6 +103,7 @@ def run_replay(
         raise UsageError(f"--only {only}: choose one of {', '.join(ONLY)}")
     if only is not None and seed_ids:
         raise UsageError("--only and --trigger contradict each other; state one")
+    context = RunContext(name=name, **run)
     with replay_source(source, target) as opened:
         inputs = list(opened.inputs())
         chosen = [one for one in inputs if one.id in ids] or _chosen_inputs(
@@ -112,16 +115,13 @@ def run_replay(
         sample = next(opened.selected(selected))[1]
         notices = _notices(config, opened, chosen, only)
         for text in notices:
-            progress(Notice(text))
+            context.progress(Notice(text))
         return executor.start(
             config,
             devices=_devices(config, opened.store),
             fill=partial(_import_inputs, opened, sorted(selected), notices),
             check=partial(_check_sample, config, sample, opened.rate),
-            name=name,
-            ask=ask,
-            progress=progress,
-            connect=connect,
+            context=context,
         )
 
 

@@ -36,16 +36,14 @@ class Lease(NamedTuple):
 
     `holder` is the campaign: another holder is refused unless both share; `session` one use of one
     device by it: an older agent of the same holder and session is ended first. `about` is for
-    people, such as ``campaign night on laptop``.
+    people, such as ``campaign night on laptop``. `share`: other leases that share are allowed at the
+    same time. These are the names in the header of the LEASE frame.
     """
 
     holder: str
     session: str
     about: str
-
-    def to_json(self, share: bool) -> dict[str, Any]:
-        """Return the header of the LEASE frame."""
-        return {**self._asdict(), "share": share}
+    share: bool = False
 
 
 _FIRST_PINGS = 5
@@ -81,30 +79,24 @@ class DeviceSession:
         runtime: str,
         options: Mapping[str, Any],
         *,
-        window: int | None = None,
-        heartbeat_s: float = 20.0,
-        timeout_s: float = 60.0,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
         compression: CompressionMode = "off",
         lease: Lease | None = None,
-        share: bool = False,
         owns_transport: bool = False,
     ) -> "DeviceSession":
         """Start the agent, take the lease if there is one, and load the model.
 
-        At most `window` requests are under way at once; None: as many as keep the device busy. The
-        session fails when nothing comes from the agent for `heartbeat_s`, or when it works for
-        longer than `timeout_s` on the start, on loading or on one inference. With `compression`
-        other than "off" the link's bandwidth is measured; "auto" packs where that gains time.
-        `share`: other leases that share are allowed at the same time. `owns_transport`: `close`
-        closes the transport, too. Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError,
+        The session fails when nothing comes from the agent for the limits' `heartbeat_s`, or when it
+        works for longer than `timeout_s` on the start, on loading or on one inference. With
+        `compression` other than "off" the link's bandwidth is measured; "auto" packs where that
+        gains time. `owns_transport`: `close` closes the transport, too. Raises AgentDiedError, DeviceProtocolError, DeviceTimeoutError,
         DeviceBusyError, DeviceRuntimeError, ModelError, UsageError and what the transport raises;
         the transport is open then.
         """
-        limits = Limits(window, heartbeat_s, timeout_s)
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
         try:
             if lease is not None:
-                link.request(Kind.LEASE, lease.to_json(share), read=read_empty).result()
+                link.request(Kind.LEASE, lease._asdict(), read=read_empty).result()
             _measure(link, compression)
             owned = transport if owns_transport else None
             return cls.load(link, provisioned, runtime, options, owned)

@@ -31,7 +31,7 @@ from edgeflare.reports.document import to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.explanation import explanation_context
 from edgeflare.reports.html.faults import faults_context
-from edgeflare.reports.html.gallery import COLUMNS, STATUS_WORDS, Collected, SeverestTrigger, matrix
+from edgeflare.reports.html.gallery import STATUS_WORDS, Collected, Row, SeverestTrigger, matrix
 from edgeflare.reports.html.replay import STATE_WORDS
 from edgeflare.reports.html.survey import survey_context
 from edgeflare.reports.media import (
@@ -278,40 +278,38 @@ def _facets(
 def _listed(collected: Collected, name: Name, *, replayed: bool) -> list[Block]:
     """Return the severest findings, for readers without scripts."""
 
-    def answer(model: str) -> Callable[[dict[str, Any]], str]:
-        def text(row: dict[str, Any]) -> str:
-            texts = row["transcripts"]
-            if row["difference"] is not None:
+    def answer(model: str) -> Callable[[Row], str]:
+        def text(row: Row) -> str:
+            if row.difference is not None:
                 return ""
-            return "".join(part for part, _ in texts[model]) if texts else name(row[model])
+            if row.transcripts:
+                return "".join(part for part, _ in row.transcripts[model])
+            return name(getattr(row, model))
 
         return text
 
-    def state(row: dict[str, Any]) -> str:
-        return str(
-            row["replayed"][3] if replayed else STATUS_WORDS.get(row["status"], row["status"])
-        )
+    def state(row: Row) -> str:
+        return row.replayed["words"] if row.replayed else STATUS_WORDS.get(row.status, row.status)
 
     columns = (
-        Column("input" if replayed else "seed", 0, lambda row: row["seed"], text=True),
+        Column("input" if replayed else "seed", 0, lambda row: row.seed, text=True),
         Column(
             "difference",
             0,
-            lambda row: with_names(row["difference"] or "", name),
+            lambda row: with_names(row.difference or "", name),
             text=True,
             optional=True,
         ),
         Column("original", 0, answer("original"), text=True, optional=True),
         Column("deployed", 0, answer("deployed"), text=True, optional=True),
         Column("state" if replayed else "status", 0, state, text=True),
-        Column("device", 0, lambda row: row["device"], text=True, optional=True),
-        Column("smaller margin", 0, lambda row: margin_text(row["severity"])),
-        Column("L2", 0, lambda row: number_text(row["l2"])),
-        Column("to reproduce", 0, lambda row: row["command"], text=True),
+        Column("device", 0, lambda row: row.device, text=True, optional=True),
+        Column("smaller margin", 0, lambda row: margin_text(row.severity)),
+        Column("L2", 0, lambda row: number_text(row.l2)),
+        Column("to reproduce", 0, lambda row: row.command, text=True),
     )
     ranked = sorted(collected.cards, key=lambda card: (card.rank, -card.severity))
-    rows = [dict(zip(COLUMNS, card.row, strict=True)) for card in ranked[:_MOST_LISTED]]
-    return [Table(columns, rows)]
+    return [Table(columns, [card.row for card in ranked[:_MOST_LISTED]])]
 
 
 def _histograms(collected: Collected, sample_rate: int | None) -> list[tuple[str, Any]]:

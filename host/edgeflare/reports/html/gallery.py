@@ -21,35 +21,6 @@ from edgeflare.types import TRIGGERS, Output, Status
 MOST_SHOWN = 20_000
 """Largest number of findings in the gallery, the most severe of each group first."""
 
-COLUMNS = (
-    *("seed", "device", "status", "cause"),
-    *("original", "deployed", "label"),  # classes
-    *("original_margin", "deployed_margin", "severity", "l2", "linf"),
-    *("queries", "seconds", "confirmed"),
-    "words",  # the last mutations
-    "detail",
-    "scores",  # of both models' top classes: class, original's score, deployed's score
-    *("snr_db", "disagreement"),
-    "transcripts",  # null of classes, as what follows: see `edgeflare.answers.kind.Card`
-    *("difference", "detections", "values"),
-    "replayed",  # of an input of a replay: state, kind, its seed's id, what became of it; else null
-    "command",
-)
-"""The names of a finding's values in the page's data, in the order of `Card.row`.
-
-`card` makes the row and ``report.js`` reads it by these names. `SHOWN_COLUMNS` follow in the data:
-pictures and sounds, for the findings that the gallery shows.
-"""
-
-SHOWN_COLUMNS = (
-    *("seed_picture", "trigger_picture", "difference_picture", "amplification"),
-    *("seed_sound", "trigger_sound", "sound_seconds"),
-    "maps",  # both models' maps and their difference; else null
-)
-
-_TOLD = COLUMNS.index("transcripts"), COLUMNS.index("difference")
-"""Columns that tell how two answers differ, where labels don't."""
-
 STATUS_WORDS = {
     "found": "found by the search",
     "seed-deviates": "the seed input itself",
@@ -59,8 +30,49 @@ STATUS_WORDS = {
 }
 
 
+@dataclass(slots=True)
+class Row:
+    """A finding in the page's data, in which each field is a list of its values by this name.
+
+    ``report.js`` reads them so. `original`, `deployed` and `label` are classes, `words` the last
+    mutations, `scores` those of both models' top classes (class, original's score, deployed's
+    score). Each of `transcripts`, `difference`, `detections` and `values` is None of answers that
+    don't have it, see `edgeflare.answers.parts.Card`, and so is `replayed` but of an input of a replay: its
+    state, kind, seed, and what became of it in words. The fields of `Shown` follow in the data, for
+    the findings that the gallery shows.
+    """
+
+    seed: str
+    device: str
+    status: str
+    cause: str
+    original: int | None
+    deployed: int | None
+    label: int | None
+    original_margin: float | None
+    deployed_margin: float | None
+    severity: float | None
+    l2: float | None
+    linf: float | None
+    search_queries: int
+    confirmation_queries: int
+    seconds: float | None
+    confirmed: int
+    words: str
+    detail: str
+    scores: Sequence[list[Any]]
+    snr_db: float | None
+    disagreement: float | None
+    transcripts: dict[str, Any] | None
+    difference: str | None
+    detections: dict[str, Any] | None
+    values: dict[str, Any] | None
+    command: str
+    replayed: dict[str, str] | None = None
+
+
 class Card(NamedTuple):
-    """A finding in the gallery: its row of data, its group, and the digests of its pictures'
+    """A finding in the gallery: its row, its group, and the digests of its pictures'
     samples.
 
     Cards of a lower `rank` come first, whatever their severity. `pairs` are what it is found by:
@@ -68,7 +80,7 @@ class Card(NamedTuple):
     do. `maps` are pictures of both models' maps and of their difference.
     """
 
-    row: list[Any]
+    row: Row
     group: tuple[str, str, str]
     severity: float
     seed: str
@@ -94,10 +106,9 @@ class Facets:
         self.pair.update(card.pairs)
         self.device[device] += 1
         self.status[status] += 1
-        self.cause[card.row[COLUMNS.index("cause")]] += 1
-        replayed = card.row[COLUMNS.index("replayed")]
-        if replayed is not None:
-            self.state[replayed[0]] += 1
+        self.cause[card.row.cause] += 1
+        if card.row.replayed is not None:
+            self.state[card.row.replayed["state"]] += 1
 
 
 def found_card(finding: Finding) -> Card | None:
@@ -114,34 +125,34 @@ def card(finding: Finding) -> Card:
     answers = _shown_answers(
         outcome.original, outcome.deployed, seed.outputs[:2] if other and seed.outputs else ()
     )
-    row: list[Any] = [
-        seed.id,
-        device,
-        outcome.status.value,
-        finding.cause,
-        outcome.original_label,
-        outcome.deployed_label,
-        seed.label,
-        _number(outcome.original_margin),
-        _number(outcome.deployed_margin),
-        severity,
-        _number(outcome.l2),
-        outcome.linf,
-        [outcome.seed_queries, outcome.search_queries, outcome.confirmation_queries],
-        _number(outcome.seconds),
-        outcome.confirmed,
-        describe_last_mutations(outcome.mutations, STEPS_SHOWN),
-        outcome.detail,
-        answers.scores,
-        _number(outcome.snr_db),
-        _number(outcome.disagreement),
-        answers.transcripts,
-        answers.difference,
-        answers.detections,
-        answers.values,
-        None,
-        finding.command,
-    ]
+    row = Row(
+        seed=seed.id,
+        device=device,
+        status=outcome.status.value,
+        cause=finding.cause,
+        original=outcome.original_label,
+        deployed=outcome.deployed_label,
+        label=seed.label,
+        original_margin=_number(outcome.original_margin),
+        deployed_margin=_number(outcome.deployed_margin),
+        severity=severity,
+        l2=_number(outcome.l2),
+        linf=outcome.linf,
+        search_queries=outcome.search_queries,
+        confirmation_queries=outcome.confirmation_queries,
+        seconds=_number(outcome.seconds),
+        confirmed=outcome.confirmed,
+        words=describe_last_mutations(outcome.mutations, STEPS_SHOWN),
+        detail=outcome.detail,
+        scores=answers.scores,
+        snr_db=_number(outcome.snr_db),
+        disagreement=_number(outcome.disagreement),
+        transcripts=answers.transcripts,
+        difference=answers.difference,
+        detections=answers.detections,
+        values=answers.values,
+        command=finding.command,
+    )
     pairs = answers.pairs or (pair_key(outcome.original_label, outcome.deployed_label),)
     return Card(
         row,
@@ -273,7 +284,7 @@ def collect(
                 asked = one.outcome.search_queries, one.outcome.host_only_queries
                 ends.named.append(EndedSearch(one.seed.id, device, *asked, one.outcome.detail))
         if made is not None and by_disagreement:
-            apart = made.row[COLUMNS.index("disagreement")]
+            apart = made.row.disagreement
             made = made._replace(severity=-1.0 if apart is None else apart)
         if made is not None:
             collected.cards.append(made)
@@ -285,7 +296,7 @@ def _add_trigger(
     collected: Collected, one: Finding, card: Card | None, by_disagreement: bool
 ) -> None:
     outcome = one.outcome
-    is_told = card is not None and any(card.row[column] is not None for column in _TOLD)
+    is_told = card is not None and (card.row.transcripts, card.row.difference) != (None, None)
     if outcome.original_label is not None and outcome.deployed_label is not None:
         is_told = True
         collected.pairs[outcome.original_label, outcome.deployed_label] += 1

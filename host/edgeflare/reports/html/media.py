@@ -76,17 +76,17 @@ class Shown(NamedTuple):
     there is none.
 
     A change of one level is shown as `amplification` levels in the difference. Pictures of audio
-    are spectrograms of `seconds` from left to right. `maps` are both models' maps and their
+    are spectrograms of `sound_seconds` from left to right. `maps` are both models' maps and their
     difference.
     """
 
-    seed: int | None
-    trigger: int
-    difference: int | None
+    seed_picture: int | None
+    trigger_picture: int
+    difference_picture: int | None
     amplification: float | None
     seed_sound: int | None = None
     trigger_sound: int | None = None
-    seconds: float | None = None
+    sound_seconds: float | None = None
     maps: list[int] | None = None
 
 

@@ -20,11 +20,10 @@ from edgeflare.errors import UsageError
 from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.html.context import context
 from edgeflare.reports.html.gallery import (
-    COLUMNS,
     MOST_SHOWN,
-    SHOWN_COLUMNS,
     Card,
     Collected,
+    Row,
     by_importance,
     collect,
     found_card,
@@ -125,9 +124,8 @@ def _page(
     make = cards.card if cards else found_card
     collected = collect(results(store), make, by_disagreement=by_disagreement)
     shown = by_importance(collected.cards)[:MOST_SHOWN]
-    plain = len(
-        embedded_json([collected.cards[number].row for number in shown]).encode(errors="replace")
-    )
+    rows = [collected.cards[number].row for number in shown]
+    plain = len(embedded_json(_columns(Row.__slots__, rows)).encode(errors="replace"))
     room = MOST_EMBEDDED_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
     reader = SampleReader(cards.read if cards else store.sample_to_show)
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
@@ -154,21 +152,23 @@ def _data(
     collected: Collected, shown: Sequence[int], bundle: MediaBundle, names: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return what the page's script makes the gallery of; rows are in the order of the seeds."""
-    rows = {
-        number: [*one.row, *_shown(bundle, one)]
-        for number in shown
-        for one in [collected.cards[number]]
-    }
-    needed = {name for row in rows.values() for name in _classes(row)}
+    media = {number: _shown(bundle, collected.cards[number]) for number in shown}
+    rows = [collected.cards[number].row for number in sorted(media)]
+    needed = {label for row in rows for label in _classes(row)}
     return {
-        "columns": [*COLUMNS, *SHOWN_COLUMNS],
-        "rows": [rows[number] for number in sorted(rows)],
+        "findings": _columns(Row.__slots__, rows)
+        | _columns(Shown._fields, [media[number] for number in sorted(media)]),
         "classes": {str(number): class_name(names, number) for number in sorted(needed)},
         "pictures": bundle.addresses,
         "rate": bundle.rate,
         "wide": bundle.wide,
         "kinds": KIND_WORDS,
     }
+
+
+def _columns(names: Sequence[str], rows: Sequence[object]) -> dict[str, list[Any]]:
+    """Return the values of rows by their names."""
+    return {name: [getattr(row, name) for row in rows] for name in names}
 
 
 def _shown(bundle: MediaBundle, one: Card) -> Shown:
@@ -179,12 +179,11 @@ def _shown(bundle: MediaBundle, one: Card) -> Shown:
     return bundle.add_missing(one.maps) if shown is None else shown
 
 
-def _classes(row: Sequence[Any]) -> set[int]:
+def _classes(row: Row) -> set[int]:
     """Return the classes that a row names."""
-    labels = [row[COLUMNS.index(name)] for name in ("original", "deployed", "label")]
-    labels += [number for number, _, _ in row[COLUMNS.index("scores")]]
-    if (detections := row[COLUMNS.index("detections")]) is not None:
-        labels += [label for _, *both, _, _, _ in detections["differences"] for label in both]
-        for drawn in (detections["trigger"], detections["seed"]):
+    labels = [row.original, row.deployed, row.label, *(number for number, _, _ in row.scores)]
+    if row.detections is not None:
+        labels += [label for _, *both, _, _, _ in row.detections["differences"] for label in both]
+        for drawn in (row.detections["trigger"], row.detections["seed"]):
             labels += [mark[2] for marks in drawn or () for mark in marks]
     return {number for number in labels if number is not None}

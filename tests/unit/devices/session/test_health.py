@@ -75,7 +75,7 @@ def test_each_heartbeat_counts_once() -> None:
     pings.remove(second)
     assert pings.find(second.frame().header) is None
     for header in ({"ping": 2}, {"ping": -1}, {"ping": None}, {}):
-        with pytest.raises(WrongValueError, match=r"ping = "):
+        with pytest.raises(WrongValueError, match="ping"):
             pings.find(header)
     assert pings.drain() == [first.future]
     assert np.all(pings.drain() == [])

@@ -42,8 +42,10 @@ class Page(HTMLParser):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The findings in the data, by the names of the columns."""
-        return [dict(zip(self.data["columns"], row, strict=True)) for row in self.data["rows"]]
+        """The findings in the data, by the names of their values."""
+        findings = self.data["findings"]
+        rows = zip(*findings.values(), strict=True)
+        return [dict(zip(findings, row, strict=True)) for row in rows]
 
     def having(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
         """The attributes of all elements of this tag that have these attributes."""

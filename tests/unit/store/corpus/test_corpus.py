@@ -117,16 +117,14 @@ def test_a_corpus_keeps_how_many_a_pair_may_have(tmp_path):
     with Corpus.open(tmp_path / "c", per_pair=2) as corpus:
         add(corpus, trigger_record(2, l2=0.1))
         assert values(corpus) == [1, 2]
-        with pytest.raises(UsageError, match="1 or more"):
+        with pytest.raises(UsageError, match="more"):
             corpus.set_per_pair(0)
 
 
 @pytest.mark.parametrize("form", [Form((2, 2, 3), 10), Form((2, 2, 1), 100)])
 def test_another_shape_or_number_of_classes_is_refused(corpus, form):
     add(corpus, trigger_record(1))
-    with pytest.raises(
-        UsageError, match=r"has inputs of 2 x 2 x 1 and 10 classes, these are of 2 x"
-    ):
+    with pytest.raises(UsageError, match="10 classes"):
         corpus.add([trigger_record(2)], form, lambda _: picture(2))
     assert values(corpus) == [1]
 
@@ -254,9 +252,9 @@ def test_what_an_older_model_deviated_on_is_fixed_once_a_newer_one_agrees(corpus
 
 def test_exactly_one_thing_is_removed_at_a_time(corpus):
     for given in ({}, {"model": "int8", "pair": (4, 9)}):
-        with pytest.raises(UsageError, match="one of the three"):
+        with pytest.raises(UsageError, match="three"):
             corpus.remove(**given)
-    with pytest.raises(UsageError, match="0 or more"):
+    with pytest.raises(UsageError, match="more"):
         corpus.remove(fixed_for=-1)
 
 
@@ -337,7 +335,7 @@ def test_the_second_process_waits_for_the_first(corpus):
 
 def test_the_second_process_is_told_where_the_first_goes_on(corpus, monkeypatch):
     monkeypatch.setattr(base, "_PATIENCE", 0.05)
-    with holding(corpus.folder), pytest.raises(StoreError, match="in use by another edgeflare"):
+    with holding(corpus.folder), pytest.raises(StoreError, match="another edgeflare"):
         add(corpus, trigger_record(1))
 
 
@@ -360,10 +358,10 @@ def test_a_file_system_without_locks_is_reported(tmp_path, monkeypatch):
 
     with Corpus.open(tmp_path, create=True) as corpus:
         monkeypatch.setattr(base.FileLock, "acquire", refuse)
-        with pytest.raises(StoreError, match="No locks available"):
+        with pytest.raises(StoreError, match="locks available"):
             add(corpus, trigger_record(1))
 
 
 def test_a_corpus_is_distinguished_from_a_campaign(corpus):
-    with pytest.raises(StoreError, match=r"is a trigger corpus.*`edgeflare corpus show`"):
+    with pytest.raises(StoreError, match=r"trigger corpus.*`edgeflare"):
         Store.open(corpus.folder)

