@@ -9,7 +9,6 @@ from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.ranking.paired_tests import TIE
 from edgeflare.analysis.ranking.ranking import rank_campaigns
-from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.parts import Name
@@ -19,6 +18,7 @@ from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity, SearchFigures
 from edgeflare.store import Store
+from edgeflare.words.ranking import compared
 
 _SHOWN = 3
 _BROKEN = {"nonfinite": "give NaN or infinity", "failed": "get no answer from the device"}
@@ -100,8 +100,7 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
     (duel,) = ranking.duels
     words = ranking.verdict
     if duel.verdict != TIE:
-        with Store.open(tonight) as store:
-            words = compared(duel, ranking.measure, _TONIGHT, kind=store.kind)
+        words = compared(ranking, duel, _TONIGHT)
     return Check(
         part="comparison",
         name=ranking.measure,
