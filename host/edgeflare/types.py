@@ -1,6 +1,6 @@
 """Types that all parts of the host share."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pkgutil import resolve_name
@@ -371,6 +371,21 @@ class Outcome:
     mutations: Sequence[dict[str, Any]] = field(default_factory=tuple)
     earlier: Sequence["Outcome"] = ()
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Issue:
+    """What a check found that a user should know before resting on the results.
+
+    `severity`: a campaign ends at "stop", goes on past a "warning", and a "note" is no mistake. `data`
+    has numbers and names, as JSON, and `fix` the settings that put it right, by their dotted names; a
+    value of None is the user's to know. `edgeflare.words.preflight.sentence` words it.
+    """
+
+    code: str
+    severity: Literal["stop", "warning", "note"]
+    data: Mapping[str, Any] = field(default_factory=dict)
+    fix: Mapping[str, Any] = field(default_factory=dict)
 
 
 Search: TypeAlias = Generator[Ask, Answer, Outcome]

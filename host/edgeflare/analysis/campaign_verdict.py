@@ -25,7 +25,7 @@ from edgeflare.analysis.soundness import (
 from edgeflare.answers.metrics import is_finite, top_label
 from edgeflare.answers.oracles import margin
 from edgeflare.campaign.pair.health import unusable_answers
-from edgeflare.campaign.pair.preflight import SeedFigures, disagreement_problem
+from edgeflare.campaign.pair.preflight import SeedFigures, disagreement
 from edgeflare.campaign.settings.survey import INT8
 from edgeflare.campaign.status import CONTROL_NAME, Alarms, count_alarms, replica_names
 from edgeflare.errors import StoreError, UsageError
@@ -35,7 +35,7 @@ from edgeflare.store import Store, folder_at
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY
 from edgeflare.store.survey import OWN, REFERENCES, SurveyKey
-from edgeflare.types import TRIGGERS, Decision, Output, Status
+from edgeflare.types import TRIGGERS, Decision, Issue, Output, Status
 
 if TYPE_CHECKING:
     from edgeflare.analysis.limits import LimitCheck
@@ -58,7 +58,7 @@ class _OwnInputs:
     `deployed` and `references`: their figures; references that weren't asked about the seeds are
     not there. `left_out`: the references that fell as well, and are no healthy ones. `is_worse`:
     the deployed model is, whatever a survey tells. `doubts`: why it can't be called sound, and
-    `disagreement` the sentence on one of them.
+    `disagreement` the problem that is one of them.
     """
 
     deployed: OwnFigures
@@ -66,7 +66,7 @@ class _OwnInputs:
     left_out: tuple[str, ...] = ()
     is_worse: bool = False
     doubts: tuple[EvidenceCode, ...] = ()
-    disagreement: str = ""
+    disagreement: Issue | None = None
 
     @property
     def reasons(self) -> tuple[EvidenceCode, ...]:
@@ -151,16 +151,16 @@ def _own_inputs(
     own = _figures(seeds, deployed, set(seeds), failed)
     has_more_flips = _figures(seeds, deployed, shared, failed).has_more_flips(healthy)
     is_worse = own.fall >= LEAST_FALL if own.labelled else has_more_flips
-    disagreement = disagreement_problem(checked) if references else ""
+    apart = disagreement(checked) if references else None
     applies: dict[EvidenceCode, bool] = {
-        "disagreement": bool(disagreement),
+        "disagreement": apart is not None,
         "poor-original": _is_poor_original(own),
         "many-flips": bool(references) and not own.labelled and own.least_flips > _MANY_FLIPS,
         "more-flips": has_more_flips,
         "not-asked": bool(references) and not answers and own.flips >= LEAST_FALL,
     }
     doubts = tuple(code for code, is_so in applies.items() if is_so)
-    return _OwnInputs(own, figures, left_out, is_worse, doubts, disagreement)
+    return _OwnInputs(own, figures, left_out, is_worse, doubts, apart)
 
 
 def _fallen(references: Mapping[str, OwnFigures]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.parts import jsonable as jsonable  # noqa: PLC0414 - public here
 from edgeflare.campaign.status import replica_names
-from edgeflare.explanation import FindingCause, FindingGroup, stored_explanation
+from edgeflare.explanation import FindingCause, FindingGroup, Remark, stored_explanation
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, campaign_text
 from edgeflare.store.records import trigger_id
 from edgeflare.strategies.operators import describe_mutations
@@ -155,7 +155,7 @@ class Finding:
     cause: TriggerCause | FindingCause
     command: str
     layer: str = ""
-    doubt: str = ""
+    doubt: tuple[Remark, ...] | str = ()
     group: FindingGroup | None = None
 
 
@@ -196,7 +196,7 @@ def results(store: Store) -> Iterator[Finding]:
             known = charged.get(name)
             cause = known.cause if known else causes.of(seed.id, outcome.trigger)
         layer = "" if explained is None else explained.main_layer(name)
-        doubt = charged[name].doubt if name in charged else ""
+        doubt = charged[name].doubt if name in charged else ()
         command = commands.replay(seed.id, outcome.replica)
         yield Finding(seed, outcome, cause, command, layer, doubt, groups.get(name))
 

@@ -18,6 +18,7 @@ from edgeflare._internal import exact
 from edgeflare.answers.parts import later
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.statistics import binomial_tail, clustered_interval, holm, wilson
+from edgeflare.types import Issue
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
 
@@ -174,7 +175,7 @@ class Soundness:
     replica: str = ""
     unusable: UnusableAnswers | None = None
     unhealthy: tuple[str, ...] = ()
-    disagreement: str = ""
+    disagreement: Issue | None = None
 
     words = property(partial(later, "edgeflare.words.soundness:soundness_words"))
     evidence = property(partial(later, "edgeflare.words.soundness:evidence_words"))

@@ -296,7 +296,6 @@ class Summary:
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),
             "limits_undecided": list(self.limits_undecided),
-            "explanation": self.explanation and self.explanation.to_json(),
         }
 
 

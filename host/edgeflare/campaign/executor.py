@@ -1,6 +1,5 @@
 """Runs and resumes one campaign, without its control."""
 
-import filecmp
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from edgeflare.campaign.fleet import Fleet, LeaseOwner, check_one_model, fleet_d
 from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.pair.model_pair import resolve_pair
+from edgeflare.campaign.pair.preflight import same_file
 from edgeflare.campaign.priority import check_priority
 from edgeflare.campaign.provenance import (
     answer_digest,
@@ -157,13 +157,8 @@ def start(
                 is_audio = not isinstance(sides[0].spec, InputSpec)
                 check_search_options(config, sides[0].task, audio=is_audio)
             search = _with_probe(config.search, original)
-            paths = config.original.path, config.deployed.path
-            is_alike = sides[0].spec == sides[1].spec
-            if after is not None and is_alike and filecmp.cmp(*paths, shallow=False):
-                notices.append(
-                    "the deployed model is the original, the same file: only the device and its "
-                    "runtime can make a difference"
-                )
+            if after is not None:
+                notices += same_file(config, sides)
             baseline = baseline_pairs(config.limits, sides[0].classes)
             is_limited_by_class = bool(sides[0].kind.checks())
             names = _class_names(config, original.metadata) if is_limited_by_class else None

@@ -1,6 +1,6 @@
 """Opens seeds as a model takes them, stores them, and writes calibration data of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,12 +13,11 @@ from pydantic import ValidationError
 from edgeflare._internal.text import counted, first_of, first_problem
 from edgeflare.answers.text_interfaces import stated_task
 from edgeflare.campaign.events import Notice, Reporter, Stage, Step
-from edgeflare.campaign.pair.preflight import check_labels
 from edgeflare.campaign.priority import is_ordered_before, order_of
 from edgeflare.campaign.resolution import answered_with
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import SeedsConfig
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.errors import ModelError, SeedError, UsageError
 from edgeflare.models import (
     InputOptions,
     OriginalModel,
@@ -34,7 +33,8 @@ from edgeflare.store.database import BATCH, batches
 from edgeflare.store.samples import LazySamples
 from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
-from edgeflare.types import SeedInput, Task
+from edgeflare.types import Issue, SeedInput, Task
+from edgeflare.words.preflight import sentence
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 """Returns how promising each seed is, [seeds]; it may iterate several times."""
@@ -232,9 +232,7 @@ def store_seeds(
         reporter(Notice(f"{count} skipped: {first_of(skipped)}"))
     notices = list(source.notices)
     if labelled:
-        notices.append(
-            f"the labels of {labelled} seeds are ignored: these models don't answer with one class"
-        )
+        notices.append(sentence(Issue("ignored-labels", "note", {"seeds": labelled})))
     for notice in notices:
         reporter(Notice(notice))
     if partners is not None:
@@ -302,10 +300,8 @@ def _store_by_priority(
         # the second pass may end before the last seed
         source.skipped, source.notices = skipped, notices
     if stored < count:
-        source.notices.append(
-            f"the {counted(stored, 'seed')} are the most promising of {count:,} by "
-            f"{config.prioritise}: rates and means are about these, not about all"
-        )
+        data = {"seeds": stored, "of": count, "priority": config.prioritise}
+        source.notices.append(sentence(Issue("most-promising", "note", data)))
 
 
 def _chosen(source: SeedSource, ids: set[str], classes: int | None) -> Iterator[SeedInput]:
@@ -319,6 +315,16 @@ def _chosen(source: SeedSource, ids: set[str], classes: int | None) -> Iterator[
         ids.remove(seed.id)
         if not ids:
             return
+
+
+def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:
+    """Raise SeedError, naming a seed, where a label is no class number of the models."""
+    for seed in seeds:
+        if seed.label is not None and not 0 <= seed.label < classes:
+            raise SeedError(
+                f"seed {seed.id} has the label {seed.label}, but the models have {classes} "
+                f"classes, 0 to {classes - 1}: correct the labels, or leave them out"
+            )
 
 
 def _counted(seeds: Iterable[SeedInput], reporter: Reporter) -> Iterator[SeedInput]:

@@ -9,23 +9,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from edgeflare._internal.text import capitalized, names_text
+from edgeflare._internal.text import names_text
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.oracles import oracle_for
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
-from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.pair.inputs import store_seed_rows
 from edgeflare.campaign.pair.model_pair import CountedDevice
-from edgeflare.campaign.pair.preflight import (
-    SEEDS_TRIED,
-    BetterPreprocessing,
-    SeedFigures,
-    better_preprocessing,
-    check_pair,
-    slowness,
-)
-from edgeflare.campaign.pair.saturation import saturates, saturation_notice
+from edgeflare.campaign.pair.preflight import Preflight, slowness
 from edgeflare.campaign.priority import is_ordered_before, source_priorities
 from edgeflare.campaign.resolution import STRATEGY, resolve_search
 from edgeflare.campaign.search_stage import SearchStage
@@ -49,12 +40,13 @@ from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices.equivalence import check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
-from edgeflare.models import AnswerReader, InputSpec, OriginalModel
+from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
-from edgeflare.store import FAULTS, MEASURING, SEED_ROWS, WALL_S, Store
+from edgeflare.store import FAULTS, MEASURING, WALL_S, Store
 from edgeflare.store.records import REPLAY
 from edgeflare.strategies import build_strategy
-from edgeflare.types import Sample, Seed, Strategy
+from edgeflare.types import Sample, Strategy
+from edgeflare.words.preflight import sentence
 
 Part: TypeAlias = Literal[
     "outputs", "probes", "answer", "repeats", "survey", "pursuit", "partners", "options", "search"
@@ -319,74 +311,19 @@ class Campaign:
             self._reporter.notice(text)
 
     def _check(self, read: OutputReaders) -> None:
-        """Check both models' answers on the seeds; once for each replica.
+        """Check both models' answers on the seeds.
 
         Not those of a replay, whose inputs are there because they deviate.
         """
         if self._store.fact(REPLAY) is not None:
             return
-        checked = list(self._store.fact("checked") or [])
-        unusable = [one for one in unusable_answers(self._store) if one.replica not in checked]
-        told = self._store.notices()
-        for problem in unusable:
-            if (text := capitalized(problem.words)) not in told:
-                self._reporter.notice(text)
-        for replica in self._replicas:
-            if replica in checked:
-                continue
-            figures = [
-                SeedFigures.of(seed.id, seed.label, seed.outputs)
-                for seed in self._store.seeds(replica)
-                if seed.outputs is not None
-            ]
-            specs = [side.spec for side in self._sides if isinstance(side.spec, InputSpec)]
-            is_tried = len(specs) == len(self._sides) and self._sides[0].kind.tries_preprocessing
-            explanation = self._explanation(replica, specs) if is_tried else None
-            where = f"{replica}: " if replica else ""
-            allow = self._config.allow_disagreement
-            for notice in check_pair(
-                figures,
-                explanation,
-                allow=allow,
-                audio=not specs,
-                is_tried=is_tried,
-                unusable=[problem.words for problem in unusable],
-            ):
-                self._reporter.notice(where + notice)
-            if saturated := self._saturation(replica, read.deployed):
-                self._reporter.notice(where + saturated)
-            checked.append(replica)
-        for notice in slowness(read.seconds, self._config.search, read.host_seconds):
-            self._reporter.notice(notice)
-        self._store.set_fact("checked", checked)
-
-    def _explanation(self, replica: str, specs: Sequence[InputSpec]) -> BetterPreprocessing | None:
-        """Return a preprocessing of images that fits clearly better, if there is one."""
-        original, deployed = specs
-        return better_preprocessing(
-            list(islice(self._with_samples(replica), SEEDS_TRIED)),
-            (original, deployed),
-            lambda sample, spec: self._original.scores([sample], spec)[0],
-            self._sides[1].kind,
+        preflight = Preflight(
+            *(self._config, self._original, self._fleet, self._sides),
+            *(self._store, self._reporter),
         )
-
-    def _saturation(self, replica: str, reader: AnswerReader) -> str | None:
-        """Return what saturated 8-bit products of a replica's device change, if anything."""
-        devices = {session.name: session for session in self._fleet}
-        for name in self._replicas[replica]:
-            device = devices.get(name)  # None: its worker was left out
-            if device is not None and saturates(device.model.runtime, device.fingerprint):
-                path, seeds = self._config.deployed.path, self._with_samples(replica)
-                return saturation_notice(path, self._sides[1], reader, seeds)
-        return None
-
-    def _with_samples(self, replica: str) -> Iterator[Seed]:
-        rows = self._store.fact(SEED_ROWS) or {}
-        for seed in self._store.seeds(replica):
-            if seed.outputs is not None:
-                sample = self._store.get_sample(seed.sample)
-                row = rows.get(seed.id)
-                yield Seed(seed.id, sample, seed.outputs, seed.label, row=row)
+        preflight.run(self._replicas, read.deployed)
+        if slow := slowness(read.seconds, self._config.search, read.host_seconds):
+            self._reporter.notice(sentence(slow))
 
     def _is_discardable(self, error: BaseException) -> bool:
         """Whether the folder holds nothing that a resumed campaign could use."""

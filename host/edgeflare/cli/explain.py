@@ -49,11 +49,15 @@ def explain(
     """Tell what each finding comes of: compression, kernels, hardware, preprocessing or others."""
     from edgeflare.cli.display.tables import print_result
     from edgeflare.explanation import explain_campaign
-    from edgeflare.reports import explanation_document, write_node_data
+    from edgeflare.reports import explanation_document, explanation_json, write_node_data
 
     limits: dict[str, Any] = {"float_model": float_model, "device_queries": device_queries}
     found = _on_findings(context, campaign, partial(explain_campaign, **limits))
-    print_result(json, found.to_json, lambda: explanation_document(found, campaign))
+    print_result(
+        json,
+        lambda: explanation_json(found) or {},
+        lambda: explanation_document(found, campaign),
+    )
     if node_data is not None:
         write_node_data(found, node_data)
 
@@ -74,7 +78,7 @@ def shrink(
 
     run = partial(shrink_campaign, device_budget=device_budget)
     found = _on_findings(context, campaign, run)
-    print_result(json, found.to_json, lambda: shrunk_document(found))
+    print_result(json, found, lambda: shrunk_document(found))
     if not json:
         echo_err(f"\nA page of them: {shlex.join(['edgeflare', 'report', found.folder])}")
 

@@ -10,6 +10,8 @@ from .results import (
     FindingGroup as FindingGroup,
     LayerFigures as LayerFigures,
     Layers as Layers,
+    Remark as Remark,
+    RemarkCode as RemarkCode,
     RungAnswer as RungAnswer,
     ShrunkFinding as ShrunkFinding,
     ShrunkFindings as ShrunkFindings,

@@ -9,7 +9,13 @@ from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.answers.metrics import class_scores, decides_equally, is_finite, top_label
 from edgeflare.campaign.replay.reproduce import Answers, ReplayAnswer
 from edgeflare.explanation.ladder import Rung
-from edgeflare.explanation.results import DEVICE, ExplainedFinding, FindingCause, RungAnswer
+from edgeflare.explanation.results import (
+    DEVICE,
+    ExplainedFinding,
+    FindingCause,
+    Remark,
+    RungAnswer,
+)
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import TRIGGERS, Output, Status
 
@@ -66,8 +72,7 @@ def charge(
         if cause == "kernels" and any(
             step.rung == "kernels" and step.deviates is False for step in steps
         ):
-            own = "this machine's fast kernels agree, so the hardware counts as well"
-            doubt = "; ".join([*([doubt] if doubt else []), own])
+            doubt = (*doubt, Remark("hardware as well"))
     return ExplainedFinding(
         id=finding.id,
         seed_id=finding.seed_id,
@@ -90,33 +95,33 @@ def _charged(
     steps: Sequence[RungAnswer],
     now: ReplayAnswer | None,
     before: ReplayAnswer | None,
-) -> tuple[FindingCause, str, str]:
-    """Return the cause, the rung, and the doubt; `steps` begin with the original's own."""
+) -> tuple[FindingCause, str, tuple[Remark, ...]]:
+    """Return the cause, the rung, and the doubts; `steps` begin with the original's own."""
     if now is None or now.status in _UNANSWERED:
-        return "unanswered", DEVICE, ""
+        return "unanswered", DEVICE, ()
     if now.status is Status.UNSTABLE or not steps[-1].deviates:
-        return "not repeatable", DEVICE, ""
+        return "not repeatable", DEVICE, ()
     noise = 0.0 if before is None else _difference(before, now)
     if noise > 0 and noise >= min(_sureness(now)):
-        return "not repeatable", DEVICE, ""
+        return "not repeatable", DEVICE, ()
     first = len(steps) - 1
     while first > 1 and steps[first - 1].deviates:
         first -= 1
     rung = rungs[first - 1]
     doubts = []
     if any(step.deviates for step in steps[:first]):
-        doubts.append("an earlier rung deviates, too")
+        doubts.append(Remark("earlier deviates"))
     if any(step.deviates is None for step in steps):
-        doubts.append("a rung has no answer")
+        doubts.append(Remark("unanswered step"))
     margins = [step.margin for step in steps]
     if None not in margins:
         changes = np.diff(np.array(margins, dtype=float))
         most = int(changes.argmax())
         if most != first - 1:
-            doubts.append(f"the margin changes more by {rungs[most].cause}")
+            doubts.append(Remark("more by another", {"cause": rungs[most].cause}))
     if noise >= _VARIES:
-        doubts.append(f"answers to it vary by up to {noise:.2g}")
-    return rung.cause, rung.name, "; ".join(doubts)
+        doubts.append(Remark("varies", {"by": noise}))
+    return rung.cause, rung.name, tuple(doubts)
 
 
 def _of_its_device(answers: Answers, finding: ReplayInput) -> tuple[str, ReplayAnswer | None]:

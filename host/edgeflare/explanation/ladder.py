@@ -19,7 +19,7 @@ from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import LOCAL, Device, runtime_for
 from edgeflare.devices.runtimes import options_of
 from edgeflare.errors import EdgeFlareError, UsageError
-from edgeflare.explanation.results import DEVICE, FindingCause
+from edgeflare.explanation.results import DEVICE, FindingCause, Remark
 from edgeflare.models import InputOptions, InputSpec, OriginalModel
 from edgeflare.models.tensors import Grid, is_float_file
 from edgeflare.store import Store
@@ -47,17 +47,18 @@ class Rung:
     """One configuration of the ladder.
 
     `cause` is what a finding comes of that deviates here and on all later rungs, and not before;
-    `what` says it for people. `deployed` is the model in the place of the deployed one.
+    `deployed` is the model in the place of the deployed one; `file` names its file where that is
+    neither the original's nor the deployed model's.
     `asks_device`: the campaign's devices run it; else this machine does. `runs_file`: the first
     rung that runs the deployed file.
     """
 
     name: str
     cause: FindingCause
-    what: str
     deployed: ModelConfig
     asks_device: bool = False
     runs_file: bool = False
+    file: str = ""
 
     def configure(self, base: CampaignConfig, out: Path) -> CampaignConfig:
         """Return the configuration of a replay on this rung; `base` is the campaign's."""
@@ -69,7 +70,7 @@ class Rung:
 
 
 class Ladder(NamedTuple):
-    """The rungs in order, the device's last, and what can't be told apart, a sentence each.
+    """The rungs in order, the device's last, and what can't be told apart.
 
     `questions` are further rungs on the device, for what only the device shows: a finding comes of
     the first one's cause that it needs (see `charge`).
@@ -77,7 +78,7 @@ class Ladder(NamedTuple):
 
     rungs: Sequence[Rung]
     questions: Sequence[Rung]
-    notices: Sequence[str]
+    notices: Sequence[Remark]
 
 
 def ladder_of(
@@ -91,7 +92,8 @@ def ladder_of(
     `float_model` is a file of the original before it was compressed, in the deployed one's format.
     Raises UsageError where the runtime of a file isn't known, or `float_model` can't be that.
     """
-    models, notices = store.models, []
+    models = store.models
+    notices: list[Remark] = []
     name = str(models["deployed"]["runtime"]["name"])
     is_here = all(device.transport == "local" for device in devices)
     rungs = []
@@ -103,25 +105,15 @@ def ladder_of(
     )
     try:
         own = control_model(config)
-        rungs.append(Rung("control", "rounding", "the original model by other kernels", own))
+        rungs.append(Rung("control", "rounding", own))
     except UsageError as error:
-        notices.append(f"rounding isn't told from {file_cause}: {error}")
+        notices.append(Remark("no control", {"cause": file_cause, "why": str(error)}))
     if prepared := _prepared(config.original, models, notices):
-        rungs.append(
-            Rung(
-                "preprocessing",
-                "preprocessing",
-                "the original model with the deployed model's preprocessing",
-                prepared,
-            )
-        )
+        rungs.append(Rung("preprocessing", "preprocessing", prepared))
     if config.deployed.repair is not None:
-        notices.append(f"the deployed model is repaired: what that changes counts as {file_cause}")
+        notices.append(Remark("repaired", {"cause": file_cause}))
     if on_host is None:
-        notices.append(
-            f"{config.deployed.path.name} can't be run on this machine ({why}): what compression, "
-            "kernels and hardware change counts as compression"
-        )
+        notices.append(Remark("no runtime here", {"file": config.deployed.path.name, "why": why}))
     else:
         rungs += _on_host(config, on_host, float_model, file_cause, is_here=is_here)
         if (
@@ -129,18 +121,11 @@ def ladder_of(
             and float_model is None
             and models["original"]["runtime"]["name"] != on_host
         ):
-            notices.append(
-                "what the conversion to another format changed counts as compression; to tell them "
-                "apart name the float model in the deployed model's format with --float-model"
-            )
+            notices.append(Remark("no float model"))
     options = _device_options(config, devices)
-    what = "the deployed model on the device"
-    rungs.append(Rung(DEVICE, _last(on_host, is_here=is_here), what, config.deployed, True))
+    rungs.append(Rung(DEVICE, _last(on_host, is_here=is_here), config.deployed, True))
     if is_here and on_host is not None:
-        notices.append(
-            f"the device is this machine: what its hardware alone changes counts as {file_cause}, and "
-            "what the runtime's faster kernels change on it as kernels"
-        )
+        notices.append(Remark("device is here", {"cause": file_cause}))
     questions = (
         _questions(config.deployed, name, options, store, is_here=is_here) if on_host else []
     )
@@ -186,18 +171,15 @@ def _on_host(
     rungs = []
     if float_model is not None:
         other = deployed.model_copy(update={"path": float_model, "repair": None})
-        what = f"{float_model.name}, plainest kernels, here"
-        rungs.append(Rung("conversion", "conversion", what, with_options(other, plain)))
-    what = "the deployed model, plainest kernels, here"
-    on_plain = with_options(deployed, plain)
-    rungs.append(Rung(file_cause, file_cause, what, on_plain, runs_file=True))
+        in_float = with_options(other, plain)
+        rungs.append(Rung("conversion", "conversion", in_float, file=float_model.name))
+    rungs.append(Rung(file_cause, file_cause, with_options(deployed, plain), runs_file=True))
     if not is_here:
         kept = {key: one for key, one in deployed.options.items() if key not in _ACCELERATOR}
         if isinstance(deployed.options.get("delegate"), bool):
             kept["delegate"] = deployed.options["delegate"]
         exact = {"exact_int8": True} if runtime == "onnx" else {}
-        what = "the deployed model, the runtime's fast kernels, here"
-        rungs.append(Rung("kernels", "kernels", what, with_options(deployed, {**kept, **exact})))
+        rungs.append(Rung("kernels", "kernels", with_options(deployed, {**kept, **exact})))
     return rungs
 
 
@@ -215,10 +197,10 @@ def _questions(
     """
     found = []
 
-    def asked(name: str, cause: FindingCause, what: str, changed: Mapping[str, Any]) -> None:
+    def asked(name: str, cause: FindingCause, changed: Mapping[str, Any]) -> None:
         kept = {key: one for key, one in options.items() if key in options_of(runtime)}
         model = deployed.model_copy(update={"options": {**kept, **changed}})
-        found.append(Rung(name, cause, what, model, True))
+        found.append(Rung(name, cause, model, True))
 
     stated = {key for key in _ACCELERATOR if options.get(key) not in (None, True, False, [], {})}
     plain = _plain(runtime, deployed.path)
@@ -231,15 +213,12 @@ def _questions(
             else {}
         )
     if plain and not is_here:
-        what = "the deployed model, plainest kernels, on the device"
-        asked("device-plain", "hardware", what, {**without, **plain})
+        asked("device-plain", "hardware", {**without, **plain})
     if stated and without:
-        what = "the deployed model on the device's CPU"
-        asked("device-cpu", "accelerator", what, without)
+        asked("device-cpu", "accelerator", without)
     in_effect = store.models["deployed"]["runtime"]
     if any(saturates(in_effect, fingerprint) for fingerprint in store.fingerprints().values()):
-        what = "the deployed model on the device with exact 8-bit products"
-        asked("device-exact", "instruction set", what, {"exact_int8": True})
+        asked("device-exact", "instruction set", {"exact_int8": True})
     return found
 
 
@@ -263,7 +242,7 @@ def _runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
     here = _ON_HOST.get(runtime, runtime)
     try:
         if here != runtime and runtime_for(path) != here:
-            return None, f"a file for {runtime}"
+            raise UsageError(f"a file for {runtime}")
         OriginalModel(path, here, {}).close()
     except EdgeFlareError as error:
         return None, str(error)
@@ -290,30 +269,28 @@ def _check_float_model(path: Path, deployed: Path, runtime: str | None) -> None:
         )
 
 
-def _clipped(spec: InputSpec) -> tuple[str, tuple[float, float] | None]:
-    """Return how a deployed model's input clips what its preprocessing makes, and its range.
+def _clipped(spec: InputSpec) -> tuple[list[Remark], tuple[float, float] | None]:
+    """Return that a deployed model's input clips what its preprocessing makes, and its range.
 
-    "" and None where it doesn't. What is made of an image's levels, 0 to 255, fits the range of an
+    Nothing and None where it doesn't. What is made of an image's levels, 0 to 255, fits the range of an
     input of integers that is prepared as it was calibrated.
     """
     if spec.quantization is None:
-        return "", None
+        return [], None
     numerator, denominator = spec.scale
     mean, std = np.broadcast_arrays(spec.mean, spec.std)
     made = (np.array([[0.0], [255.0]]) * numerator / denominator - mean) / std
     least, largest = Grid(*spec.quantization, spec.dtype).range
     outside = max(least - float(made.min()), float(made.max()) - largest)
     if outside <= _OUTSIDE * (largest - least):
-        return "", None
-    words = (
-        f"the deployed model's preprocessing makes values from {made.min():.4g} to {made.max():.4g}, "
-        f"and its input holds {least:.4g} to {largest:.4g}: its preprocessing may be wrong"
-    )
-    return words, (least, largest)
+        return [], None
+    ranges = {"made_from": float(made.min()), "made_to": float(made.max())}
+    holds = {"holds_from": float(least), "holds_to": float(largest)}
+    return [Remark("out of range", {**ranges, **holds})], (least, largest)
 
 
 def _prepared(
-    original: ModelConfig, models: Mapping[str, Any], notices: list[str]
+    original: ModelConfig, models: Mapping[str, Any], notices: list[Remark]
 ) -> ModelConfig | None:
     """Return the original with the deployed model's preprocessing; None where that is its own.
 
@@ -324,8 +301,8 @@ def _prepared(
     if any("size" not in spec for spec in specs):  # of audio
         return None
     own, other = map(InputSpec.from_json, specs)
-    words, clip = _clipped(other)
-    notices += [words] if words else []
+    clips, clip = _clipped(other)
+    notices += clips
     other = other._replace(clip=clip or other.clip)
     names = [*_VALUES, *(["resize"] if other.resize is not None else [])]
     if all(getattr(own, key) == getattr(other, key) for key in names):

@@ -1,17 +1,22 @@
-"""What the findings of a campaign come of, as a campaign stores it, and what shrinking made of them."""
+"""What the findings of a campaign come of, as a campaign stores it, and what shrinking made of them.
+
+All of it is numbers and codes; `edgeflare.words.causes` has the sentences.
+"""
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
+from pydantic import PlainSerializer, computed_field
 
 from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
 from edgeflare.store.location import is_campaign
+from edgeflare.store.records import PairOnInput
 from edgeflare.types import TRIGGERS
 
 FindingCause: TypeAlias = Literal[
@@ -28,6 +33,40 @@ FindingCause: TypeAlias = Literal[
 ]
 """What a finding comes of: what a rung of the ladder adds to the one before it; "not repeatable":
 asked again, a model answers otherwise; "unanswered": a model can't answer it any more."""
+
+RemarkCode: TypeAlias = Literal[
+    # what can't be told apart, of a whole explanation
+    "no control",
+    "no runtime here",
+    "no float model",
+    "device is here",
+    "repaired",
+    "out of range",
+    "begun before",
+    "few queries",
+    "another float model",
+    "preprocessing unknown",
+    "another network",
+    "layers unknown",
+    "device layers unknown",
+    "disturbed",
+    # doubts of one finding's cause
+    "earlier deviates",
+    "unanswered step",
+    "more by another",
+    "varies",
+    "hardware as well",
+]
+"""What a `Remark` is about."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something to be said of a result: a code, and the names and numbers that belong to it."""
+
+    code: RemarkCode
+    data: dict[str, str | int | float] = field(default_factory=dict)
+
 
 _FACT = "explanation"
 EXPLANATION_FOLDER = "explanation"
@@ -52,30 +91,22 @@ class RungAnswer:
     margin: float | None
 
 
-@dataclass(frozen=True)
-class ExplainedFinding:
+@dataclass(frozen=True, kw_only=True)
+class ExplainedFinding(PairOnInput):
     """One finding and what it comes of.
 
-    `id` is that of the input in a replay of the campaign, `sample` the digest of the input, `l2` its
-    distance to the seed as `edgeflare.metrics` has it. `replica` is the device that found it where
+    `id` is that of the input in a replay of the campaign. `replica` is the device that found it where
     each searched for itself, `device` the one that answered now. `cause` is that of `rung`, the
-    first one from which on all deviate; `doubt` says why that may be another one, "" where nothing
-    does. `answers` begin with the original's own margin; differences of margins of one to the next
-    are what each rung contributes, and add up to the whole change.
+    first one from which on all deviate; `doubt` says why that may be another one, a text in
+    campaigns of older versions. `answers` begin with the original's own margin; differences of
+    margins of one to the next are what each rung contributes, and add up to the whole change.
     """
 
-    id: str
-    seed_id: str
-    replica: str
     device: str
-    original_label: int | None
-    deployed_label: int | None
     cause: FindingCause
     rung: str
-    doubt: str
+    doubt: tuple[Remark, ...] | str = ()
     answers: tuple[RungAnswer, ...]
-    sample: str
-    l2: float | None
     fault: str = ""
 
     @property
@@ -91,6 +122,7 @@ class ExplainedFinding:
             rung
         ]
 
+    @computed_field  # type: ignore[prop-decorator] # in JSON, too
     @property
     def contributions(self) -> dict[str, float]:
         """The change of the margin on each rung, by its name; empty where margins aren't known."""
@@ -222,11 +254,12 @@ _GroupKey: TypeAlias = tuple[FindingCause, str, str, int | None, int | None]
 class Explanation:
     """What the findings of a campaign come of.
 
-    `rungs` are (name, cause, description) of those that were asked. `left_out` findings are not
-    explained since `device_queries`, what the devices were asked in all, has a limit. `notices` say
-    what can't be told apart. `layers` are of the findings that come of the deployed file; None where
+    `rungs` are (name, cause, file) of those that were asked; a file is named where it isn't the
+    deployed one. In campaigns of older versions that is a description, and `notices` and
+    `device_unread` are texts. `left_out` findings are not explained since `device_queries`, what the
+    devices were asked in all, has a limit. `notices` say what can't be told apart. `layers` are of the findings that come of the deployed file; None where
     there are none, or no tensors can be read. `device_layers` are of those that only the device shows,
-    from this machine to the device; `device_unread` is why its tensors can't be read, "" where that
+    from this machine to the device; `device_unread` is why its tensors can't be read, empty where that
     isn't known. `replay` is the folder, in the campaign's, with the
     replay of the last rung: the devices' answers. `shrunk` has the findings by id that were shrunk since.
     """
@@ -235,13 +268,14 @@ class Explanation:
     rungs: tuple[tuple[str, str, str], ...]
     left_out: int
     device_queries: int
-    notices: tuple[str, ...]
+    notices: tuple[Remark | str, ...]
     layers: Layers | None = None
     device_layers: Layers | None = None
-    device_unread: str = ""
+    device_unread: tuple[Remark, ...] | str = ()
     replay: str = f"{EXPLANATION_FOLDER}/{DEVICE}"
     shrunk: dict[str, ShrunkTo] = field(default_factory=dict)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def counts(self) -> dict[FindingCause, int]:
         """The number of findings of each cause, most first."""
@@ -278,17 +312,6 @@ class Explanation:
         shrunk = self.shrunk.get(finding.id)
         l2 = finding.l2 if shrunk is None else shrunk.l2
         return shrunk is not None and not shrunk.is_like(finding), math.inf if l2 is None else l2
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, and each finding's `contributions`.
-
-        Of each group `nearest` is the id.
-        """
-        findings = [
-            {**asdict(finding), "contributions": finding.contributions} for finding in self.findings
-        ]
-        groups = [{**asdict(group), "nearest": group.nearest.id} for group in self.groups]
-        return {**asdict(self), "findings": findings, "counts": self.counts, "groups": groups}
 
 
 def store_explanation(store: Store, explanation: Explanation) -> None:
@@ -377,11 +400,15 @@ class ShrunkFindings:
     findings: tuple[ShrunkFinding, ...]
     left_out: int
 
+    @computed_field(  # type: ignore[prop-decorator] # JSON has how many
+        return_type=Annotated[tuple[ShrunkFinding, ...], PlainSerializer(len, return_type=int)]
+    )
     @property
     def shrunk(self) -> tuple[ShrunkFinding, ...]:
         """Those of which a nearer input was confirmed."""
         return tuple(finding for finding in self.findings if finding.sample is not None)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def l2_share(self) -> float | None:
         """The median of L2 after over L2 before; None without findings."""
@@ -390,7 +417,3 @@ class ShrunkFindings:
             if self.findings
             else None
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return {**asdict(self), "shrunk": len(self.shrunk), "l2_share": self.l2_share}

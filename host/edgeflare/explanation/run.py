@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from edgeflare._internal.text import counted
 from edgeflare.answers.metrics import numbers
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign import executor
@@ -53,6 +52,7 @@ from edgeflare.explanation.results import (
     ExplainedFinding,
     Explanation,
     Layers,
+    Remark,
     store_explanation,
     stored_explanation,
 )
@@ -131,11 +131,14 @@ def _explained(
     inputs = {one.id: one for one in source.inputs()}
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
-        why = "there is nothing to explain"
-        for problem in unusable_answers(store)[:1]:
+        for problem in unusable_answers(store):
             stated = walk.config.deployed if problem.model == "deployed" else walk.config.original
-            why = problem.words + _drawn_by(stated, store.models[problem.model])
-        raise UsageError(f"{store.folder} has no finding: {why}")
+            drawn = _drawn_by(stated, store.models[problem.model])
+            raise UsageError(
+                f"{store.folder} has no finding: {problem.words}"
+                + (f"; {stated.path.name} draws random numbers ({', '.join(drawn)})" * bool(drawn))
+            )
+        raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
     cost = (1 + walk.config.search.confirmations) * (1 + len(ladder.questions))
     cost += _run_one_file(ladder.rungs) and ladder.rungs[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":
@@ -145,19 +148,15 @@ def _explained(
         raise UsageError(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
-    notices = [*ladder.notices]
+    notices: list[Remark | str] = [*ladder.notices]
     begun = walk.begun(ladder.rungs[0], set(found))
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
-        notices.append(
-            "these are the findings that the explanation began with: delete "
-            f"{deletion_text(store.folder / EXPLANATION_FOLDER)} to explain those found since, too, or as many as "
-            "--device-queries allows now"
-        )
+        folder = deletion_text(store.folder / EXPLANATION_FOLDER)
+        notices.append(Remark("begun before", {"folder": folder}))
     elif len(chosen) < len(found):
-        notices.append(
-            f"--device-queries {device_queries} allows no more than {counted(len(chosen), 'finding')}"
-        )
+        limits = {"queries": device_queries, "findings": len(chosen)}
+        notices.append(Remark("few queries", {**limits}))
     rungs: dict[Rung, Mapping[str, Answers]] = {}
     seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
     by_distance = is_measured(dict(walk.config.search))
@@ -169,21 +168,15 @@ def _explained(
             told = [_deviating(one, seeds, by_distance) for one in (*rungs.values(), answers)]
             known = [of_it[-1] for of_it in zip(*told, strict=True) if True not in of_it[:-1]]
             if known.count(True) > _ANOTHER_MODEL * (len(known) - known.count(None)):
-                notices.append(
-                    f"{rung.deployed.path.name} decides otherwise than the original on "
-                    f"{known.count(True)} of {counted(len(known), 'seed input')}: it may be another "
-                    "model than the one that was compressed"
-                )
+                numbers_of_it = {"deviating": known.count(True), "seeds": len(known)}
+                named = {"file": rung.deployed.path.name}
+                notices.append(Remark("another float model", {**named, **numbers_of_it}))
         if rung.cause != "preprocessing" or _predicts(
             answers, store, {inputs[name].seed_id: name for name in seeds}
         ):
             rungs[rung] = answers
         else:
-            notices.append(
-                "the two models' preprocessing differs, and it isn't known whether that changes "
-                "decisions: with the deployed model's the original answers less like it than with "
-                "its own, as where one model has its scaling built in"
-            )
+            notices.append(Remark("preprocessing unknown"))
     stored = stored_answers(store, {name: inputs[name] for name in chosen})
     faults = {
         survey_id(member): str(fault.entry["words"])
@@ -206,12 +199,10 @@ def _explained(
         layers = walk.layers(list(rungs), list(first.values()), store)
     except (UsageError, ModelError) as error:
         layers = None
-        notices.append(f"what each layer contributes isn't known: {error}")
+        notices.append(Remark("layers unknown", {"why": str(error)}))
     if layers is not None and len(layers.unmatched) > len(layers.layers):
-        notices.append(
-            f"{layers.deployed} is another network than {layers.original}, most of whose tensors it "
-            "lacks: a layer that is named stands for all before it that have no counterpart"
-        )
+        files = {"original": layers.original, "deployed": layers.deployed}
+        notices.append(Remark("another network", {**files}))
     of_device = [
         name for name, one in first.items() if one.rung == DEVICE and one.cause not in UNCHARGED
     ]
@@ -220,14 +211,17 @@ def _explained(
         for rung in ladder.questions
         if of_device
     }
-    device_layers, unread = None, ""
+    device_layers: Layers | None = None
+    unread: tuple[Remark, ...] | str = ()
     if of_device:
         some = [first[name] for name in of_device]
-        device_layers, more, unread = walk.device_layers(list(rungs), some, store, device_queries)
-        notices += more
+        device_layers, unknown, unread = walk.device_layers(
+            list(rungs), some, store, device_queries
+        )
+        notices += unknown
     return Explanation(
         findings=tuple(charged(name, further) for name in chosen),
-        rungs=tuple((one.name, one.cause, one.what) for one in (*rungs, *further)),
+        rungs=tuple((one.name, one.cause, one.file) for one in (*rungs, *further)),
         left_out=len(found) - len(chosen),
         device_queries=walk.device_queries,
         notices=tuple(notices),
@@ -296,8 +290,8 @@ def _run_one_file(rungs: Sequence[Rung]) -> bool:
     return len(rungs) > 1 and rungs[-2].deployed.path == rungs[-1].deployed.path
 
 
-def _unknown_on(device: str, error: EdgeFlareError) -> str:
-    return f"what each layer changes on {device} isn't known: {error}"
+def _unknown_on(device: str, error: EdgeFlareError) -> Remark:
+    return Remark("device layers unknown", {"device": device, "why": str(error)})
 
 
 def _report(progress: Progress, told: set[str], rung: Rung, event: Event) -> None:
@@ -307,7 +301,7 @@ def _report(progress: Progress, told: set[str], rung: Rung, event: Event) -> Non
     is the deployed model's, as stated.
     """
     if isinstance(event, Stage):
-        event = event._replace(detail=f"{rung.what}, {event.detail}")
+        event = event._replace(detail=f"step {rung.name}, {event.detail}")
     if isinstance(event, Notice):
         if event.resume or rung.cause == "preprocessing" or event.text in told:
             return
@@ -426,16 +420,16 @@ class _Walk:
             and are_known(known, asked)
         ):
             return known
-        self._context.progress(Stage("layers", f"reading the tensors of {second.name}"))
+        self._context.progress(Stage("layers", f"reading {second.name}"))
         seeds = _evenly([seed.sample for seed in store.seeds()], _SEEDS)
         return contributions(first, second, asked, [store.get_sample(seed) for seed in seeds])
 
     def device_layers(
         self, rungs: Sequence[Rung], findings: Sequence[ExplainedFinding], store: Store, most: int
-    ) -> tuple[Layers | None, list[str], str]:
+    ) -> tuple[Layers | None, Sequence[Remark | str], tuple[Remark, ...] | str]:
         """Return what layers contribute to findings that only the device shows, and notices.
 
-        The last is why no tensors can be read, "" where they can or the device is away: it isn't asked
+        The last is why no tensors can be read, empty where they can or the device is away: it isn't asked
         again then.
 
         They are those of one file, from this machine, as the rung before the device's runs it, to the
@@ -443,27 +437,24 @@ class _Walk:
         """
         charged = [one for one in findings if one.contributions and one.labels is not None]
         if not charged or not _run_one_file(rungs):
-            return None, [], ""
+            return None, [], ()
         earlier = stored_explanation(store)
         if (
             earlier is not None
             and earlier.device_unread
             and earlier.replay == self.stored_as(rungs[-1])
         ):
-            return None, [earlier.device_unread], earlier.device_unread
-        notices: list[str] = []
+            unread = earlier.device_unread
+            return None, (unread,) if isinstance(unread, str) else unread, unread
+        notices: list[Remark] = []
         try:
             layers = self._device_layers(rungs[-2], rungs[-1], charged, store, most, notices)
         except EdgeFlareError as error:
             notices.append(_unknown_on("the device", error))
-            return None, notices, ""
+            return None, notices, ()
         if layers is not None and layers.disturbed:
-            notices.append(
-                f"what each layer changes of {counted(len(layers.disturbed), 'finding')} isn't known: "
-                "the device answers otherwise when its tensors are read, or they aren't finite"
-            )
-        unread = "; ".join(notices) if layers is None and not self._is_away else ""
-        return layers, notices, unread
+            notices.append(Remark("disturbed", {"findings": len(layers.disturbed)}))
+        return layers, notices, tuple(notices) if layers is None and not self._is_away else ()
 
     def _device_layers(
         self,
@@ -472,7 +463,7 @@ class _Walk:
         charged: Sequence[ExplainedFinding],
         store: Store,
         most: int,
-        notices: list[str],
+        notices: list[Remark],
     ) -> Layers | None:
         first = self._read_model(here, "deployed", here.deployed)
         if not isinstance(first.graph, TFLiteGraph):
@@ -505,9 +496,7 @@ class _Walk:
             models: dict[str, ReadModel] = {}
             graphs: list[DeviceGraph] = []
             for name in dict.fromkeys(one.device for one in charged if one.id in asked):
-                self._context.progress(
-                    Stage("layers", f"reading the tensors of {first.name} on {name}")
-                )
+                self._context.progress(Stage("layers", f"{first.name} on {name}"))
                 try:
                     session = self._session(devices[name], there)
                     stack.callback(session.close)
@@ -571,14 +560,10 @@ class _Walk:
         )
 
 
-def _drawn_by(model: ModelConfig, about: Mapping[str, Any]) -> str:
-    """Return the operators of a file that draw random numbers, as a clause; "" without any."""
+def _drawn_by(model: ModelConfig, about: Mapping[str, Any]) -> list[str]:
+    """Return the kinds of operators of a file that draw random numbers."""
     with suppress(EdgeFlareError):
         graph = open_graph(model.path, about["runtime"]["name"], model.options)
         kinds = {node.kind for node in graph.operations if node.kind.upper().startswith(_DRAWING)}
-        return (
-            f"; {model.path.name} draws random numbers ({', '.join(sorted(kinds))})"
-            if kinds
-            else ""
-        )
-    return ""
+        return sorted(kinds)
+    return []

@@ -127,12 +127,6 @@ def _configured(config: CampaignConfig, folder: Path, device_budget: int) -> Cam
     return config.model_copy(update={"search": search, "out": folder / SHRUNK_FOLDER})
 
 
-def _settings_words(options: Mapping[str, Any]) -> str:
-    if "changes" not in options:
-        return "those of an earlier version"
-    return f"--device-budget {options['device_budget']}"
-
-
 def _run(
     folder: Path,
     store: Store,
@@ -146,8 +140,11 @@ def _run(
         with Store.open(folder / SHRUNK_FOLDER) as shrunk:
             before = shrunk.setting("search", "options")
         if before != config.search.options:
+            is_known = "changes" in before
+            budget = f"--device-budget {before.get('device_budget')}"
             raise UsageError(
-                f"{folder} was shrunk with other settings ({_settings_words(before)}): delete "
+                f"{folder} was shrunk with other settings "
+                f"({budget if is_known else 'those of an earlier version'}): delete "
                 f"{deletion_text(folder / SHRUNK_FOLDER)} to shrink it anew"
             )
         executor.resume(folder / SHRUNK_FOLDER, fill=fill, context=context)

@@ -1,6 +1,6 @@
 """The usual ways for images to enter a model: scalings, colours, sizes, layouts, orientations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -15,6 +15,7 @@ _SCALED_BY_255 = (1.0, 255.0)
 _SAME = 0.01
 """Two scalings count as one where they differ by at most this share of the range."""
 _OF_RANK, _OF_COLOR, _OF_TURN, _OF_CLIPPING = 0.006, 0.01, 0.03, 0.1
+_DEFAULTS = {"color": "RGB", "orientation": "upright"}
 _FEW_LEVELS = 64
 """A quantised input that tells fewer of the 256 levels apart was made for another scaling."""
 
@@ -73,17 +74,46 @@ def stated_options(spec: InputSpec) -> dict[str, str]:
     return found
 
 
+def changed_options(
+    before: InputSpec, after: InputSpec
+) -> dict[str, tuple[str | None, str | None]]:
+    """Return the options of `--input` that differ, each as it was and as it is; None: not stated."""
+    was, now = _DEFAULTS | stated_options(before), _DEFAULTS | stated_options(after)
+    return {
+        name: (was.get(name), now.get(name)) for name in was | now if was.get(name) != now.get(name)
+    }
+
+
+def mistakes(spec: InputSpec, other: InputSpec) -> Mapping[str, InputSpec]:
+    """Return a model's preprocessing with each of the usual mistakes corrected, by the mistake's code.
+
+    `other`: the other model's, whose scaling may be the right one.
+    """
+    numerator, denominator = spec.scale
+    corrected = {
+        "color": spec._replace(color={"RGB": "BGR", "BGR": "RGB"}.get(spec.color, spec.color)),
+        "scaling": spec._replace(scale=other.scale, mean=other.mean, std=other.std),
+        "divided": spec._replace(scale=(numerator * 255, denominator)),
+        "not-divided": spec._replace(scale=(numerator, denominator * 255)),
+    }
+    return {code: changed for code, changed in corrected.items() if changed != spec}
+
+
 def usual_ways(
     spec: InputSpec, other: InputSpec, sample_size: tuple[int, int], *, placed: bool = True
 ) -> list[InputSpec]:
     """Return ways for images of a size (height, width) to enter the model that `spec` is for.
 
-    They have the usual scalings, that of the `other` model and both colour orders, placed as `spec`
-    says; then all placements (orientations, resize rules where sizes differ, layouts where the
+    They have the usual scalings, that of the `other` model and both colour orders, or the usual
+    mistakes corrected, placed as `spec` says; then all placements (orientations, resize rules where sizes differ, layouts where the
     shape doesn't tell them), scaled and coloured as `spec` says; not `placed`: no others than its.
     """
     colors = ("RGB", "BGR") if spec.channels == 3 else (spec.color,)
     scaled = [one for color in colors for one in _scalings(spec, other, color)]
+    for corrected in mistakes(spec, other).values():
+        levels = _levels(corrected)
+        if not any(one.color == corrected.color and _alike(levels, _levels(one)) for one in scaled):
+            scaled.append(corrected)
     square = spec.size[0] == spec.size[1]
     if not placed:
         return scaled

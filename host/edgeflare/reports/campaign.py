@@ -34,7 +34,7 @@ from edgeflare.reports.devices import (
     runtime_words,
     telemetry_table,
 )
-from edgeflare.reports.explanation import explanation_blocks
+from edgeflare.reports.explanation import explanation_blocks, explanation_json
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
 from edgeflare.store import folder_at, open_store
@@ -78,6 +78,11 @@ class TriggerLine(NamedTuple):
     snr_db: float | None = None
     smaller_margin: float | None = None
     disagreement: float | None = None
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """Return a JSON object with a summary's numbers, and what is said of them in words."""
+    return {**summary.to_json(), "explanation": explanation_json(summary.explanation)}
 
 
 def summary_document(summary: Summary, *, width: int | None = None) -> list[Block]:

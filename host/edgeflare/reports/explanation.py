@@ -1,7 +1,7 @@
 """What the findings of a campaign come of, and how near they came to the seeds, in tables."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -12,30 +12,34 @@ from edgeflare.document import Block, Column, Heading, Item, Listing, Name, Tabl
 from edgeflare.errors import UsageError
 from edgeflare.explanation import (
     Explanation,
-    FindingCause,
-    FindingGroup,
     LayerFigures,
     Layers,
     ShrunkFinding,
     ShrunkFindings,
-    ShrunkTo,
     explained_devices,
 )
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
+from edgeflare.words.causes import (
+    CAUSE_WORDS,
+    count_text,
+    explanation_json,
+    labels_words,
+    layer_words,
+    left_out_text,
+    nearest_words,
+    remark_text,
+    step_text,
+)
 
-CAUSE_WORDS: Mapping[FindingCause, str] = {
-    "rounding": "rounding: the original decides otherwise by other kernels, too",
-    "preprocessing": "preprocessing: the original decides otherwise with the deployed model's",
-    "conversion": "conversion: the float model decides otherwise in the deployed format",
-    "compression": "compression: the deployed file decides otherwise by the plainest kernels",
-    "kernels": "kernels: only by the runtime's fast kernels",
-    "instruction set": "instruction set: only where 8-bit products saturate",
-    "accelerator": "accelerator: only on the delegate or provider",
-    "hardware": "hardware: only on the device, by the plainest kernels, too",
-    "not repeatable": "not repeatable: asked again, a model answers otherwise",
-    "unanswered": "unanswered: a model can't answer it any more",
-}
+__all__ = [
+    "explanation_blocks",
+    "explanation_document",
+    "explanation_json",
+    "shrunk_document",
+    "write_node_data",
+]
+
 GROUPS_SHOWN = 10
 _NOTHING = 0.0005
 """A change of the margin that is printed as 0."""
@@ -71,17 +75,14 @@ def explanation_blocks(
         doubtful = sum(bool(one.doubt) for one in found.findings if one.cause == cause)
         share = percent_text(count / total)
         rows.append([CAUSE_WORDS[cause], f"{count:,}", share, f"{doubtful:,}"])
-    asked = counted(found.device_queries, "device query", "device queries")
-    text = f"{counted(total, 'finding')} explained with {asked}"
-    if found.left_out:
-        text += f"; {counted(found.left_out, 'more finding')} left out"
+    notices = tuple(Item(remark_text(notice)) for notice in found.notices)
     return [
         Heading("Causes"),
-        Text(text),
+        Text(count_text(found)),
         table_of(["what decides", "findings", "share", "doubtful"], rows),
         *([] if brief else [*_contributions(found), *_layers(found)]),
         *_groups(found, name),
-        *([Listing(tuple(Item(one) for one in found.notices))] if found.notices else []),
+        *([Listing(notices)] if notices else []),
     ]
 
 
@@ -89,10 +90,10 @@ def _contributions(found: Explanation) -> list[Block]:
     """Return what each rung changes of the margin, over the findings whose margins are known."""
     known = [one.contributions for one in found.findings if one.contributions]
     rows = []
-    for rung, _, what in found.rungs:
+    for rung, _, file in found.rungs:
         changes = [one[rung] for one in known if rung in one]
         if changes:
-            rows.append([what, f"{median(changes):+.3f}", f"{max(changes):+.3f}"])
+            rows.append([step_text(rung, file), f"{median(changes):+.3f}", f"{max(changes):+.3f}"])
     if not rows:
         return []
     return [
@@ -147,25 +148,13 @@ def _layers(found: Explanation) -> list[Block]:
 def _layer_table(found: Layers, title: str, text: str, columns: tuple[Column, ...]) -> list[Block]:
     most = sorted(found.layers, key=lambda one: -one.mean)[:GROUPS_SHOWN]
     shown = [one for one in most if one.largest > _NOTHING]
-    more = len(found.layers) - len(shown)
-    rest = [f"{counted(more, 'layer')} that change{'s' * (more == 1)} it less"] if more > 0 else []
-    if (unmatched := len(found.unmatched)) > 0:
-        change = "it changes" if unmatched == 1 else "they change"
-        rest.append(
-            f"{counted(unmatched, 'tensor')} of {found.deployed} like none of {found.original}: "
-            f"what {change} counts for the next layer"
-        )
+    rest = left_out_text(found, len(found.layers) - len(shown))
     return [
         Heading(title, 4),
         Text(text),
         Table(columns, shown),
-        *([Text(f"Left out here: {'; '.join(rest)} (explain --json has them)")] if rest else []),
+        *([Text(rest)] if rest else []),
     ]
-
-
-def layer_words(name: str) -> str:
-    """Return a layer's name without the further names that converters join to it."""
-    return ", ".join(one.split(";")[0] for one in name.split(", "))
 
 
 def _both(layer: LayerFigures, figure: str, words: Callable[[float], str]) -> str:
@@ -183,7 +172,8 @@ def write_node_data(found: Explanation, path: Path) -> None:
     """
     known = found.layers or found.device_layers
     if known is None or not known.layers:
-        why = next((one for one in found.notices if "layer" in one), "no finding comes of the file")
+        texts = map(remark_text, found.notices)
+        why = next((text for text in texts if "layer" in text), "no finding comes of the file")
         raise UsageError(f"there is nothing to write to {path}: {why}")
     layers = known.layers
     data = {
@@ -216,26 +206,6 @@ def _groups(found: Explanation, name: Name) -> list[Block]:
         Table(columns, found.groups[:GROUPS_SHOWN]),
         *(rest if more > 0 else []),
     ]
-
-
-def nearest_words(group: FindingGroup, name: Name) -> str:
-    """Return the seed of a group's nearest finding, and how near it is, before and after it was shrunk.
-
-    Where the models decide for other classes then, with these.
-    """
-    nearest, shrunk = group.nearest, group.shrunk
-    words = f"{nearest.seed_id}, L2 {number_text(nearest.l2)}"
-    if shrunk is not None and shrunk.sample != nearest.sample:
-        words += f", shrunk to {number_text(shrunk.l2)}"
-        words += "" if shrunk.is_like(group) else f" (now {labels_words(shrunk, name)})"
-    return words
-
-
-def labels_words(group: FindingGroup | ShrunkTo, name: Name) -> str:
-    """Return both models' classes, such as ``4 -> 9``; a dash where there are none."""
-    if group.original_label is None or group.deployed_label is None:
-        return NOTHING
-    return f"{name(group.original_label)} -> {name(group.deployed_label)}"
 
 
 def shrunk_document(found: ShrunkFindings) -> list[Block]:

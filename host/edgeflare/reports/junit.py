@@ -19,12 +19,12 @@ from edgeflare.document import Name
 from edgeflare.errors import UsageError
 from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
-from edgeflare.reports.explanation import nearest_words
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS, Status
+from edgeflare.words.causes import doubt_text, nearest_words
 
 Element = ET.Element
 
@@ -173,7 +173,7 @@ def _how(data: ReportData, finding: Finding) -> list[str]:
     facts: dict[str, str | None] = {
         "to see it again": finding.command,
         "cause": finding.cause,
-        "in doubt": finding.doubt,
+        "in doubt": doubt_text(finding.doubt),
         "main layer": finding.layer,
         "group": None if finding.group is None else _group_words(finding.group, data.name),
         "device": one.replica or one.device_name,

@@ -24,6 +24,7 @@ from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.answers.metrics import difference_text
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.errors import UsageError
+from edgeflare.reports.campaign import summary_json
 from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.junit import junit_pieces
 from edgeflare.reports.markdown import PictureFolder, markdown_text
@@ -239,7 +240,7 @@ def _json(data: ReportData) -> Iterator[str]:
     """Yield the object, each finding on a line of its own; NaN and infinity are texts."""
     replay = data.replay
     known: dict[str, Any] = {
-        **data.summary.to_json(),
+        **summary_json(data.summary),
         "verdict": data.verdict,
         "limits": [one.to_json() for one in data.limits],
         "replay": None if replay is None else replay.to_json(),

@@ -362,30 +362,39 @@ def trigger_id(seed_id: str, replica: str) -> str:
 
 
 @dataclass(frozen=True)
-class ReplayInput:
-    """An input to be sent to both models again; a replay stores all of it but `sample`.
+class PairOnInput:
+    """An input and what both models decided on it.
 
-    `id` is unique among the inputs of a replay, and the same in every replay. `deviated`: it
-    deviated when it was last sent, on the device `replica` where that isn't ""; both labels (class
-    indices), or both texts, are of that time. `seed_id` names the seed input in its
-    own campaign, `label` its class where that is known. `l2` is the distance to it, as
-    `edgeflare.metrics` has it. `looks` has each device's last answer, by its name, where there is
-    one; the latest comes last. `sample` is the digest of the sample.
+    `id` is unique among the inputs of a replay, and the same in every replay. `seed_id` names the
+    seed input in its own campaign. `replica` is the device where each searched for itself, else "".
+    Labels are class indices, None where there is none. `l2` is the distance to the seed input, as
+    `edgeflare.metrics` has it. `sample` is the digest of the sample.
     """
 
     id: str
-    kind: ReplayKind
-    deviated: bool
     seed_id: str
     replica: str = ""
-    label: int | None = None
     original_label: int | None = None
     deployed_label: int | None = None
     l2: float | None = None
+    sample: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayInput(PairOnInput):
+    """An input to be sent to both models again; a replay stores all of it but `sample`.
+
+    `deviated`: it deviated when it was last sent, on the device `replica` where that isn't ""; both
+    labels, or both texts, are of that time. `label` is the seed input's class where that is known.
+    `looks` has each device's last answer, by its name, where there is one; the latest comes last.
+    """
+
+    kind: ReplayKind
+    deviated: bool
+    label: int | None = None
     original_text: str | None = None
     deployed_text: str | None = None
     looks: Mapping[str, ReplayResult] = field(default_factory=dict)
-    sample: str = ""
 
     @classmethod
     def from_json(cls, about: Mapping[str, Any]) -> "ReplayInput":

@@ -10,6 +10,7 @@ from edgeflare.analysis.soundness import (
     Soundness,
     SoundnessVerdict,
 )
+from edgeflare.words.preflight import sentence
 
 _VERDICTS: Mapping[SoundnessVerdict, tuple[str, str, str]] = {
     "sound": (
@@ -203,7 +204,7 @@ _EVIDENCE: Mapping[EvidenceCode, Callable[[Soundness], str]] = {
     "unhealthy": _unhealthy,
     "own": _own,
     "left-out": _left_out,
-    "disagreement": lambda found: found.disagreement,
+    "disagreement": lambda found: sentence(found.disagreement) if found.disagreement else "",
     "poor-original": _poor_original,
     "many-flips": _many_flips,
     "more-flips": _more_flips,

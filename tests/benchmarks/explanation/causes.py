@@ -20,8 +20,8 @@ from campaigns import LOOPBACK, NAMES, PLANTED, SPEECH, Campaign, Device, device
 from edgeflare import replay_base, replay_config
 from edgeflare.errors import EdgeFlareError
 from edgeflare.explanation import Explanation, explain_campaign
-from edgeflare.reports.explanation import layer_words
 from edgeflare.statistics import bootstrap_interval
+from edgeflare.words.causes import doubt_text, layer_words, remark_text
 
 _COLUMNS = (
     "pair",
@@ -97,10 +97,10 @@ def measured(
     )
     doubts: dict[str, int] = {}
     for one in findings:
-        if one.doubt:
-            doubts[one.doubt] = doubts.get(one.doubt, 0) + 1
+        if text := doubt_text(one.doubt):
+            doubts[text] = doubts.get(text, 0) + 1
     told = (f"doubt of {n}: {one}" for one, n in doubts.items())
-    return row(cells), (*found.notices, *told, *steps(found))
+    return row(cells), (*map(remark_text, found.notices), *told, *steps(found))
 
 
 def steps(found: Explanation) -> Iterator[str]:

@@ -12,7 +12,7 @@ from ai_edge_litert.interpreter import Interpreter
 from command import DEMO, edgeflare
 
 from edgeflare import replay_base, replay_config, search
-from edgeflare.explanation import Explanation, explain_campaign
+from edgeflare.explanation import Explanation, Remark, explain_campaign
 
 MODEL = DEMO / "original.tflite"
 DIGITS = {"path": DEMO / "seeds.npz", "limit": 8}
@@ -117,10 +117,7 @@ def test_an_answer_that_reading_changes_is_left_out(tmp_path: Path) -> None:
     assert found.device_layers is not None
     assert len(found.device_layers.disturbed) == len(found.findings) >= 6
     assert found.device_layers.layers == ()
-    assert found.notices[-1] == (
-        f"what each layer changes of {len(found.findings)} findings isn't known: the device answers "
-        "otherwise when its tensors are read, or they aren't finite"
-    )
+    assert found.notices[-1] == Remark("disturbed", {"findings": len(found.findings)})
 
 
 @pytest.mark.extended
@@ -136,7 +133,8 @@ def test_tensors_of_other_sizes_than_the_files_are_told(tmp_path: Path) -> None:
     found = explained(tmp_path / "out", settings)
     assert found.device_layers is None
     assert set(found.counts) == {"kernels"}
-    assert "each layer changes" in found.notices[-1]
+    assert found.notices[-1].code == "device layers unknown"
+    assert found.notices[-1].data["device"] == "local"
     assert found.device_queries == 3 * len(found.findings)
     again: list[object] = []
     config = replay_config(replay_base(tmp_path / "out"))

@@ -22,7 +22,7 @@ from small_models import save_onnx
 from edgeflare import replay_base, replay_config, search
 from edgeflare.campaign.events import Notice, silent
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.explanation import Explanation, explain_campaign
+from edgeflare.explanation import Explanation, Remark, explain_campaign
 from edgeflare.store import Store
 
 DELEGATE = Path(__file__).resolve().parents[2] / "helpers" / "delegate.cc"
@@ -53,6 +53,10 @@ def explained(
     found = explain_campaign(folder, config, float_model=float_model, progress=progress)
     assert len(found.findings) >= least
     return found
+
+
+def codes(found: Explanation) -> set[str]:
+    return {one.code for one in found.notices if isinstance(one, Remark)}
 
 
 def colour_model(path: Path) -> Path:
@@ -102,7 +106,7 @@ def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> N
         tmp_path / "out", ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", layer)}, DIGITS
     )
     assert set(found.counts) == {"compression"}
-    assert not any("conversion" in one for one in found.notices)  # both are ONNX files
+    assert "no float model" not in codes(found)  # both are ONNX files
     for one in found.findings:
         assert [step.rung for step in one.answers] == [
             "original",
@@ -119,7 +123,7 @@ def test_between_float_files_a_difference_is_conversion(tmp_path: Path) -> None:
     deployed = {"path": coarse(tmp_path / "float.onnx", 0, integers=False)}
     found = explained(tmp_path / "out", ORIGINAL, deployed, DIGITS)
     assert set(found.counts) == {"conversion"}
-    assert not any("compression" in one for one in found.notices)
+    assert not codes(found) & {"no float model", "no runtime here"}
     assert found.layers is not None
     assert len(found.layers.contributions) == len(found.findings)
 
@@ -135,7 +139,7 @@ def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
         tmp_path / "out", ORIGINAL, {"path": tmp_path / "deployed.onnx"}, DIGITS, float_model=wrong
     )
     assert set(found.counts) == {"conversion"}
-    assert not any("another model" in one for one in found.notices)
+    assert "another float model" not in codes(found)
 
 
 def test_a_float_model_that_can_not_be_it_is_refused(
@@ -169,7 +173,9 @@ def test_a_float_model_of_another_network_is_told(
     onnx.save(model, str(other))
     found = explain_campaign(folder, config, float_model=other)
     assert found.rungs[0][0] == "conversion"  # it gets seeds as well
-    assert [one for one in found.notices if re.match(r"other.onnx .* on \d+ of \d+ seed inp", one)]
+    (told,) = [one for one in found.notices if one.code == "another float model"]
+    assert told.data["file"] == "other.onnx"
+    assert 0.1 * told.data["seeds"] < told.data["deviating"] <= told.data["seeds"]
     assert explain_campaign(folder, config, float_model=other) == found
 
 
@@ -249,7 +255,9 @@ def test_preprocessing_that_an_integer_input_clips_is_preprocessing(tmp_path: Pa
         progress=events.append,
     )
     assert set(found.counts) == {"preprocessing"}
-    assert any("0 to 1.992" in one for one in found.notices)
+    (outside,) = [one.data for one in found.notices if one.code == "out of range"]
+    assert outside["made_to"] == pytest.approx(255 / 128)
+    assert outside["holds_to"] == pytest.approx(1, abs=0.01)
     told = [one.text for one in events if isinstance(one, Notice)]
     assert [one.partition(",")[0] for one in told] == ["scale=1/128"]
 
@@ -299,7 +307,8 @@ def test_a_file_that_this_machine_can_not_run_is_told(
     found = explain_campaign(campaign, replay_config(replay_base(campaign)))
     assert [name for name, _, _ in found.rungs] == ["control", "device"]
     assert set(found.counts) == {"compression"}
-    assert "machine (coarse.onnx" in found.notices[0]
+    assert found.notices[0].code == "no runtime here"
+    assert found.notices[0].data["file"] == "coarse.onnx"
 
 
 @pytest.mark.extended
@@ -337,7 +346,7 @@ def test_an_interrupted_explanation_goes_on(campaign: Path) -> None:
     assert found.device_queries == 3 * len(found.findings)
     fewer = explain_campaign(folder, config, device_queries=6)
     assert fewer.findings == found.findings
-    assert any("explanation began" in one for one in fewer.notices)
+    assert "begun before" in codes(fewer)
     shutil.rmtree(folder / "explanation")
     fewer = explain_campaign(folder, config, device_queries=6)
-    assert "--device-queries 6 allows" in "\n".join(fewer.notices)
+    assert Remark("few queries", {"queries": 6, "findings": 2}) in fewer.notices

@@ -101,13 +101,11 @@ def test_a_finding_is_charged_by_what_the_oracle_decided(
 ) -> None:
     model = ModelConfig(path=Path("model.onnx"))
     rungs = {
-        Rung("conversion", "conversion", "the float model", model): answer(
-            (now[0], now[0]), found=False
-        ),
-        Rung("compression", "compression", "the deployed file", model): answer(now, found=found),
+        Rung("conversion", "conversion", model): answer((now[0], now[0]), found=False),
+        Rung("compression", "compression", model): answer(now, found=found),
     }
     charged = charge(
-        ReplayInput("trigger:s", "trigger", True, "s"),
+        ReplayInput("trigger:s", "s", kind="trigger", deviated=True),
         {rung: {"trigger:s": {"pi": one}} for rung, one in rungs.items()},
         stored={"pi": ReplayAnswer(*now, 2)},
         is_measured=by_scores,

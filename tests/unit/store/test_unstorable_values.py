@@ -32,9 +32,11 @@ for _ in range(60):
 FIGURES = TensorFigures(1.0, None, None)
 LAYER = LayerFigures("conv", ("conv",), "Conv", 0.1, 0.1, 0.1, 0, FIGURES, FIGURES)
 FINDING = ExplainedFinding(
-    *("trigger:a", "a", "", "pi", 0, 1, "compression", "compression", ""),
-    (RungAnswer("original", False, -0.5), RungAnswer("compression", True, 0.5)),
-    *("0" * 64, 0.0),
+    *("trigger:a", "a", "", 0, 1, 0.0, "0" * 64),
+    device="pi",
+    cause="compression",
+    rung="compression",
+    answers=(RungAnswer("original", False, -0.5), RungAnswer("compression", True, 0.5)),
 )
 LAYERS = Layers("a.onnx", "b.onnx", (LAYER,), {"trigger:a": (1.0,)}, (), 0.0)
 EXPLANATION = Explanation((FINDING,), (), 0, 4, (), LAYERS)

@@ -9,13 +9,13 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from edgeflare._internal.text import counted
 from edgeflare.answers.metrics import is_finite, is_same, is_same_answer
 from edgeflare.answers.oracles import certainty, margin
 from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
 from edgeflare.store.records import REPLAY
-from edgeflare.types import TRIGGERS, Decision, Output, Outputs
+from edgeflare.types import TRIGGERS, Decision, Issue, Output, Outputs
+from edgeflare.words.preflight import sentence
 
 ANSWERS_CHECKED = "answers_checked"
 """The fact of what the answers to the seeds show, of each replica: ``repeated`` has how many were
@@ -63,17 +63,13 @@ class UnusableAnswers:
     @property
     def words(self) -> str:
         """One sentence without its full stop, which begins in lower case."""
-        name = "the deployed model" if self.model == "deployed" else "the original"
-        where = f" on {self.replica}" if self.replica else ""
-        share = f"{self.inputs:,} of {counted(self.of, 'input')}"
-        does = {
-            "not-repeatable": f"answers otherwise to the same input ({share} that "
-            f"{'was' if self.of == 1 else 'were'} sent again), and is not repeatable",
-            "non-finite": f"answers with NaN or infinity to {share}",
-            "constant": f"gives the same answer to all of {counted(self.of, 'input')}",
-            "tied": f"is without a decision on {share}, a tie of its best answers",
-        }[self.kind]
-        return f"{name}{where} {does}: neither agreement nor deviations can be told by that"
+        return sentence(self.issue)
+
+    @property
+    def issue(self) -> Issue:
+        """What a preflight says of it."""
+        data = asdict(self)
+        return Issue(data.pop("kind"), "warning", data)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `words` among them."""

@@ -29,6 +29,7 @@ from edgeflare.devices import ReconnectingSession
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.models import ONE_INPUT, AnswerReader, InputSpec, OriginalModel, as_output
 from edgeflare.models.usual_inputs import (
+    changed_options,
     combined_ways,
     stated_options,
     unusualness,
@@ -55,7 +56,6 @@ _FEWEST_LABELS = 8
 _OF_DISTANCE, _OF_CHANGE = 2.0, 0.03
 _NAMES = ("original", "deployed")
 _READ_AS = ("classification", "embedding")
-_DEFAULTS = {"color": "RGB", "orientation": "upright"}
 
 
 class InputPair(NamedTuple):
@@ -114,12 +114,11 @@ class FoundInputs(NamedTuple):
             return []
         found = []
         for name, was, now in zip(_NAMES, self.stated[:2], self.pairs[0][:2], strict=True):
-            before, after = (_DEFAULTS | stated_options(one) for one in (was, now))
-            changed = [key for key in (before | after) if before.get(key) != after.get(key)]
-            new, old = (
-                ", ".join(f"{key}={of[key]}" for key in changed if key in of)
+            changed = changed_options(was, now)
+            old, new = (
+                ", ".join(f"{key}={both[at]}" for key, both in changed.items() if both[at])
                 or f"no {' and '.join(changed)}"
-                for of in (after, before)
+                for at in (0, 1)
             )
             if changed:
                 found.append(f"the {name} model with {new} instead of {old}")

@@ -8,6 +8,8 @@ from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import UsageError
 from edgeflare.models import SEED_NAMES, AudioSpec, InputSpec, Spec, TensorInfo, choose_input
 from edgeflare.store import SEED_ORIGINS, SEED_ROWS, Store
+from edgeflare.types import Issue
+from edgeflare.words.preflight import sentence
 
 
 def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) -> ChosenInput:
@@ -23,10 +25,8 @@ def other_order(original: ChosenInput, deployed: ChosenInput) -> str:
     ours, theirs = original.given.names, deployed.given.names
     if ours == theirs or set(ours) != set(theirs):
         return ""
-    return (
-        f"the pictures beside each other are {', '.join(ours)} for the original and "
-        f"{', '.join(theirs)} for the deployed model, as --input-name states: check the order"
-    )
+    order = {"original": list(ours), "deployed": list(theirs)}
+    return sentence(Issue("input-order", "warning", order, {"deployed.input_name": None}))
 
 
 def store_seed_rows(sides: Sequence[ModelInterface], store: Store) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from edgeflare._internal.flags import ForTasks, flags_in
-from edgeflare._internal.text import counted
 from edgeflare.answers import KINDS, SCORES, AnswerKind, kind_of_output, kind_of_task
 from edgeflare.answers.interface import ModelInterface, ModelOutputs
 from edgeflare.answers.outputs import load_repair
@@ -34,7 +33,8 @@ from edgeflare.models import (
 )
 from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
 from edgeflare.store.database import decoding
-from edgeflare.types import Output, Query, Sample, Task
+from edgeflare.types import Issue, Output, Query, Sample, Task
+from edgeflare.words.preflight import sentence
 
 
 class CountedDevice:
@@ -330,11 +330,8 @@ def class_names_notice(
     classes = getattr(original, "classes", 0)
     if classes < 1 or len(names) == classes:
         return None
-    return (
-        f"--class-names {config.detection.class_names} names {counted(len(names), 'class', 'classes')}, and "
-        f"the models have {classes:,}: check that it is the file of these models, with their classes in order "
-        "and none for the background"
-    )
+    data = {"file": str(config.detection.class_names), "names": len(names), "classes": classes}
+    return sentence(Issue("class-names", "warning", data, {"detection.class_names": None}))
 
 
 def stored_reader(side: ModelInterface, output: Mapping[str, Any], folder: Path) -> AnswerReader:

@@ -1,111 +1,34 @@
-"""Checks before a search: whether the two models agree on enough seeds to belong together."""
+"""Checks before a search: whether the two models belong together, and can be searched as they are.
 
-from collections.abc import Callable, Sequence
+`CHECKS` are the checks of both models' answers to the seeds; each yields an `Issue`.
+"""
+
+import filecmp
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import counted, duration
+from edgeflare._internal.text import capitalized, counted
 from edgeflare.answers import SCORES, AnswerKind, kind_of_answer
-from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
-from edgeflare.models import InputSpec
+from edgeflare.answers.interface import ModelInterface
+from edgeflare.answers.parts import Margins
+from edgeflare.campaign.events import Reporter
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
+from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
+from edgeflare.errors import InferenceFailedError, PreflightError
+from edgeflare.models import AnswerReader, InputSpec, OriginalModel
+from edgeflare.models.usual_inputs import changed_options, mistakes
 from edgeflare.statistics import wilson
-from edgeflare.types import Decision, Output, Outputs, Query, Seed, SeedInput, with_row
-
-SEEDS_TRIED = 32
-_SHARE_CLOSER = 0.6
-_DISTANCE_RATIO = 0.5
-
-
-class BetterPreprocessing(NamedTuple):
-    """A preprocessing of the original that explains the deployed model's answers better.
-
-    `closer` of `tried` seeds; `distance` and `stated_distance` are medians of the total variation
-    distance between both models' probabilities, 0 to 1; of their labels where the deployed model
-    returns no scores, of detections as `edgeflare.metrics.disagreement` has it.
-    """
-
-    change: str
-    closer: int
-    tried: int
-    distance: float
-    stated_distance: float
-
-    def sentence(self) -> str:
-        """Return it in words, for the user."""
-        return (
-            f"with {self.change}, the original comes closer to the deployed model on {self.closer} "
-            f"of {self.tried} seeds (median distance {self.distance:.2g} instead of "
-            f"{self.stated_distance:.2g}), so the preprocessing stated for one of the two is wrong"
-        )
-
-
-def _alternatives(original: InputSpec, deployed: InputSpec) -> dict[str, InputSpec]:
-    """Return the original's spec with each of the usual mistakes corrected, by description."""
-    numerator, denominator = original.scale
-    changed = {
-        "the other colour order": original._replace(
-            color={"RGB": "BGR", "BGR": "RGB"}.get(original.color, original.color)
-        ),
-        "the deployed model's scale, mean and std": original._replace(
-            scale=deployed.scale, mean=deployed.mean, std=deployed.std
-        ),
-        "pixel values 255 times larger": original._replace(scale=(numerator * 255, denominator)),
-        "pixel values divided by 255": original._replace(scale=(numerator, denominator * 255)),
-    }
-    return {change: spec for change, spec in changed.items() if spec != original}
-
-
-def better_preprocessing(
-    seeds: Sequence[Seed],
-    specs: tuple[InputSpec, InputSpec],
-    answer: Callable[[Query, InputSpec], Output],
-    kind: AnswerKind[Any] = SCORES,
-) -> BetterPreprocessing | None:
-    """Return the best alternative preprocessing where it is clearly better than the stated one.
-
-    `specs` are those of original and deployed model; `answer` runs the original under a spec.
-    Clearly better: closer on a share of the first 32 seeds whose lower 95 % bound is above 60 %,
-    at no more than half the median distance. `kind`: of the deployed model's answers; where it
-    returns a label and no scores, only labels are compared.
-    """
-    tried = [seed for seed in seeds[:SEEDS_TRIED] if _finite(seed)]
-    if not tried:
-        return None
-    stated = _distances(
-        kind, tried, [one for seed in tried if (one := seed.outputs.original) is not None]
-    )
-    asked = [with_row(seed.sample, seed.row) for seed in tried]
-    found = []
-    for change, spec in _alternatives(*specs).items():
-        try:
-            other = _distances(kind, tried, [answer(one, spec) for one in asked])
-        except InferenceFailedError:  # prepared so, the original can't answer: it explains nothing
-            continue
-        closer = int(np.count_nonzero(other < stated))
-        medians = float(np.median(other)), float(np.median(stated))
-        if (
-            wilson(closer, len(tried))[0] > _SHARE_CLOSER
-            and medians[0] <= _DISTANCE_RATIO * medians[1]
-        ):
-            found.append(BetterPreprocessing(change, closer, len(tried), *medians))
-    return min(found, key=lambda one: one.distance, default=None)
-
-
-def _finite(seed: Seed) -> bool:
-    return seed.outputs.decision is not Decision.NONFINITE
-
-
-def _distances(
-    kind: AnswerKind[Any], seeds: Sequence[Seed], originals: Sequence[Output]
-) -> NDArray[np.float64]:
-    deployed = [one for seed in seeds if (one := seed.outputs.deployed) is not None]
-    pairs = zip(map(kind.as_deployed, originals), deployed, strict=True)
-    return np.array([kind.distance(*both) for both in pairs])
-
+from edgeflare.store import SEED_ROWS, Store
+from edgeflare.types import Decision, Issue, Output, Outputs, Query, Seed, with_row
+from edgeflare.words.preflight import advice, sentence
 
 MINIMUM_SEEDS = 20
 FEWEST_LABELS = 8
@@ -113,21 +36,22 @@ DISAGREEMENT_LIMIT = 0.20
 OBJECTS_LIMIT = 0.12
 """Of a detector's objects: of two real detectors 2 to 8 % differ clearly after int8 quantisation, and
 21 to 23 % with another colour order or scaling."""
+_SHARE_CLOSER = 0.6
+_DISTANCE_RATIO = 0.5
 _CLEAR = 0.05
 """The margin of a difference of detections that counts as clear: nearer ones come of rounding."""
 _MANY_OBJECTS = 100
-_IMAGE = "scale, mean, std, colour order and layout"
-_AUDIO = "front end, rate and length"
+_EXAMPLES = 3
 
 
 class SeedFigures(NamedTuple):
     """What the checks need of one seed that both models answered.
 
     Labels are None where not known, and of answers without class scores, which are over 0
-    `classes`. `example` says of two answers how they differ. `objects`: those that either of two
-    detectors sees, and `differing` those that the other one clearly doesn't see, or takes for another
-    class; None of other models. `detected`: those that the original sees. `has_tolerance`: how far
-    answers may be apart is the user's to state.
+    `classes`. `example` says of two answers how they differ, `margins` how sure the models are of
+    that. `objects`: those that either of two detectors sees, and `differing` those that the other
+    one clearly doesn't see, or takes for another class; None of other models. `detected`: those that
+    the original sees. `has_tolerance`: how far answers may be apart is the user's to state.
     """
 
     id: str
@@ -137,6 +61,7 @@ class SeedFigures(NamedTuple):
     deployed: int | None
     classes: int
     example: str = ""
+    margins: Margins = Margins(None, None)
     objects: int | None = None
     detected: int | None = None
     differing: int = 0
@@ -158,175 +83,320 @@ class SeedFigures(NamedTuple):
         figures = figures if counts is None else figures._replace(**counts._asdict())
         if decision is not Decision.DEVIATION:
             return figures
-        return figures._replace(example=kind.example(original, deployed))
+        return figures._replace(
+            example=kind.example(original, deployed), margins=kind.margins(original, deployed)
+        )
 
 
-def check_pair(
-    seeds: Sequence[SeedFigures],
-    explanation: BetterPreprocessing | None = None,
-    *,
-    allow: bool,
-    audio: bool = False,
-    is_tried: bool = False,
-    unusable: Sequence[str] = (),
-) -> list[str]:
+@dataclass(frozen=True)
+class Alternative:
+    """How well the original answers as the deployed model does once a usual mistake is corrected.
+
+    `mistake` is its code, of `edgeflare.models.usual_inputs.mistakes`, and `options` what
+    `--input` then states otherwise. It comes `closer` on so many of `tried` seeds; `distance` and
+    `stated_distance` are medians of the total variation distance between both models'
+    probabilities, 0 to 1; of their labels where the deployed model returns no scores, of
+    detections as `edgeflare.metrics.disagreement` has it.
+    """
+
+    mistake: str
+    options: Mapping[str, str | None]
+    closer: int
+    tried: int
+    distance: float
+    stated_distance: float
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it clearly explains the deployed model's answers better than what is stated.
+
+        It is closer on a share of the seeds whose lower 95 % bound is above 60 %, at no more than
+        half the median distance.
+        """
+        return (
+            wilson(self.closer, self.tried)[0] > _SHARE_CLOSER
+            and self.distance <= _DISTANCE_RATIO * self.stated_distance
+        )
+
+
+@dataclass(frozen=True)
+class PairAnswers:
+    """Both models' answers to the seeds, as the checks see them.
+
+    `alternatives`: how the original answers once each of the usual mistakes of preprocessing is
+    corrected; None: they weren't tried. `unusable`: which model's answers tell nothing. `allow`: the
+    user goes on with a pair that disagrees.
+    """
+
+    seeds: Sequence[SeedFigures]
+    alternatives: Sequence[Alternative] | None = None
+    unusable: Sequence[UnusableAnswers] = ()
+    is_audio: bool = False
+    allow: bool = False
+
+    def accuracy(self, model: str) -> tuple[int, int]:
+        """Return on how many seeds a model is right, and how many have a label and one class."""
+        labelled = [seed for seed in self.seeds if seed.label is not None and seed.classes]
+        return sum(getattr(seed, model) == seed.label for seed in labelled), len(labelled)
+
+    def details(self) -> dict[str, Any]:
+        """Return what is known of the pair for a diagnosis, as JSON."""
+        differing = [seed for seed in self.seeds if seed.decision is Decision.DEVIATION]
+        models = ("original", "deployed")
+        sure = {name: [getattr(seed.margins, name) for seed in differing] for name in models}
+        margins = {name: [m for m in of_model if m is not None] for name, of_model in sure.items()}
+        tried = self.alternatives
+        return {
+            "accuracies": {name: self.accuracy(name) for name in models},
+            "margins": {name: median(of) if of else None for name, of in margins.items()},
+            "alternatives": None if tried is None else [asdict(one) for one in tried],
+        }
+
+
+def _one_class(pair: PairAnswers) -> Iterator[Issue]:
+    """With seeds of one class alone a wrong preprocessing may go unnoticed."""
+    labels = [seed.label for seed in pair.seeds if seed.label is not None]
+    if len(set(labels)) == 1 and len(labels) >= FEWEST_LABELS:
+        data = {"labelled": len(labels), "label": labels[0]}
+        yield Issue("one-class", "note", data, {"seeds.path": None})
+
+
+def _objects(pair: PairAnswers) -> Iterator[Issue]:
+    """A detector sees nothing, or more than images show."""
+    detected = [seed.detected for seed in pair.seeds if seed.detected is not None]
+    if detected and (median(detected) > _MANY_OBJECTS or not any(detected)):
+        data = {"seeds": len(pair.seeds), "median": median(detected)}
+        fix = dict.fromkeys(("original.decoder", "detection.confidence", "original.input"))
+        yield Issue("objects", "note", data, fix)
+
+
+def _disagreement(pair: PairAnswers) -> Iterator[Issue]:
+    """Two models disagree on far more seeds than compression explains."""
+    seeds = pair.seeds
+    differing = [seed for seed in seeds if seed.decision is Decision.DEVIATION]
+    if not differing or any(seed.has_tolerance for seed in seeds):
+        return
+    counts, limit = (len(differing), len(seeds)), DISAGREEMENT_LIMIT
+    if any(seed.objects is not None for seed in seeds):  # nearly every image has one that differs
+        counts = sum(seed.differing for seed in seeds), sum(seed.objects or 0 for seed in seeds)
+        limit = OBJECTS_LIMIT
+    if not counts[1] or (low := wilson(*counts)[0]) <= limit:
+        return
+    examples = [{"seed": seed.id, "difference": seed.example} for seed in differing[:_EXAMPLES]]
+    data = {"differing": len(differing), "seeds": len(seeds), "examples": examples}
+    data |= {"counted": counts, "low": low, "limit": limit} | pair.details()
+    yield Issue("disagreement", "stop", data, {"original.input": None, "deployed.input": None})
+
+
+def _preprocessing(pair: PairAnswers) -> Iterator[Issue]:
+    """Another preprocessing of the original explains the deployed model's answers clearly better."""
+    better = [one for one in pair.alternatives or () if one.is_better]
+    if better:
+        best = min(better, key=lambda one: one.distance)
+        fix = {f"original.input.{name}": value for name, value in best.options.items()}
+        yield Issue("preprocessing", "stop", asdict(best) | pair.details(), fix)
+
+
+def _accuracy(pair: PairAnswers) -> Iterator[Issue]:
+    """A model is no better than chance, by the lower 95 % bound of its accuracy."""
+    of_labelled = (seed.classes for seed in pair.seeds if seed.label is not None and seed.classes)
+    classes = next(of_labelled, 0)
+    for model in ("original", "deployed"):
+        right, labelled = pair.accuracy(model)
+        if labelled and wilson(right, labelled)[0] <= 1 / classes:
+            data = {"right": right, "labelled": labelled, "classes": classes}
+            fix = {"seeds.labels": None, f"{model}.input": None}
+            yield Issue(f"accuracy-{model}", "stop", data | pair.details(), fix)
+
+
+CHECKS: tuple[Callable[[PairAnswers], Iterator[Issue]], ...] = (
+    *(_one_class, _objects),
+    *(_disagreement, _preprocessing, _accuracy),
+)
+
+
+def pair_issues(pair: PairAnswers) -> list[Issue]:
+    """Return what the checks find; none stops where fewer than 20 seeds were answered, or with `allow`."""
+    issues = [issue for check in CHECKS for issue in check(pair)]
+    if len(pair.seeds) >= MINIMUM_SEEDS and not pair.allow:
+        return issues
+    return [replace(one, severity="warning") if one.severity == "stop" else one for one in issues]
+
+
+def check_pair(pair: PairAnswers) -> list[str]:
     """Check both models' answers on the seeds; return notices for the user.
 
-    Raises PreflightError, unless `allow`, where the lower 95 % bound of the rate of disagreement is
-    above 20 %, where another preprocessing is a clearly better `explanation` of the answers, or
-    where the lower 95 % bound of a model's accuracy on labelled seeds is no better than chance.
-    With fewer than 20 seeds it only warns. `audio`: the models take audio. `is_tried`: the usual
-    mistakes of preprocessing were looked at, whether or not there is an `explanation`. `unusable`:
-    why answers can't be used, which the error says first; there is no finding to explain then. A
-    notice says where all labelled seeds are of one class, with which a wrong preprocessing may go unnoticed.
+    Raises PreflightError where an issue stops the campaign.
     """
-    notices = _one_class(seeds) + _unlikely_objects(seeds)
-    original = _accuracy(seeds, "original")
-    problems = [
-        problem
-        for problem in (
-            disagreement_problem(seeds),
-            explanation.sentence() if explanation else "",
-            original,
-            _accuracy(seeds, "deployed"),
-        )
-        if problem
-    ]
+    issues = pair_issues(pair)
+    notices = [sentence(issue) for issue in issues if issue.severity == "note"]
+    problems = [issue for issue in issues if issue.severity != "note"]
     if not problems:
         return notices
-    text = "; ".join(problems)
-    if len(seeds) < MINIMUM_SEEDS:
-        few = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
-        return [*notices, f"{text}; with only {few} this may be chance"]
-    if allow:
+    text = "; ".join(map(sentence, problems))
+    if len(pair.seeds) < MINIMUM_SEEDS:
+        return [
+            *notices,
+            f"{text}; with only {counted(len(pair.seeds), 'seed')} this may be chance",
+        ]
+    if pair.allow:
         return [*notices, f"{text}; going on, as --allow-disagreement says"]
-    # `edgeflare inputs` is for images of models that have classes
-    finder = "" if audio or not seeds[0].classes else "; `edgeflare inputs` finds the likeliest"
-    what = f"{_AUDIO if audio else _IMAGE} of both inputs (`--original-input`, `--deployed-input`{finder})"
-    if explanation is not None:
-        advice = f"correct {what}"
-    elif original:
-        advice = f"check the labels, and {what}"
-    elif is_tried:
-        advice = (
-            "no usual mistake of preprocessing explains it, so check that the deployed file is a version "
-            "of the original, and what is stated of its input and output alone"
-        )
-    else:
-        advice = f"check {what}"
-    explain = "" if unusable else " (`edgeflare explain` then names the cause)"
+    unusable = "".join(f"{problem.words}; " for problem in pair.unusable)
+    what = advice(
+        [issue.code for issue in problems],
+        is_audio=pair.is_audio,
+        # `edgeflare inputs` is for images of models that have classes
+        has_finder=not pair.is_audio and pair.seeds[0].classes > 0,
+        is_tried=pair.alternatives is not None,
+    )
     raise PreflightError(
-        f"{'; '.join((*unusable, text))}; the preprocessing or the model pair looks wrong: {advice}, or "
-        f"go on with --allow-disagreement{explain}"
+        f"{unusable}{text}; the preprocessing or the model pair looks wrong: {what}, or go on with "
+        f"--allow-disagreement{'' if unusable else ' (`edgeflare explain` then names the cause)'}"
     )
 
 
-def _one_class(seeds: Sequence[SeedFigures]) -> list[str]:
-    labels = [seed.label for seed in seeds if seed.label is not None]
-    if len(set(labels)) != 1 or len(labels) < FEWEST_LABELS:
-        return []
-    text = (
-        f"all {len(labels)} labelled seeds are of class {labels[0]}, so that the accuracy on them "
-        "tells nothing of the preprocessing; take seeds of several classes "
-        "(--limit takes the first)"
-    )
-    return [text]
+def try_alternatives(
+    seeds: Sequence[Seed],
+    specs: tuple[InputSpec, InputSpec],
+    answer: Callable[[Query, InputSpec], Output],
+    kind: AnswerKind[Any] = SCORES,
+) -> list[Alternative]:
+    """Return how the original answers once each of the usual mistakes of preprocessing is corrected.
 
-
-def _unlikely_objects(seeds: Sequence[SeedFigures]) -> list[str]:
-    """Return a notice where a detector sees nothing, or more than images show."""
-    detected = [seed.detected for seed in seeds if seed.detected is not None]
-    if not detected:
-        return []
-    usual = median(detected)
-    if usual > _MANY_OBJECTS:
-        found = f"{usual:g} objects on the median seed"
-    elif not any(detected):
-        found = f"nothing on any of {counted(len(seeds), 'seed')}"
-    else:
-        return []
-    return [
-        (
-            f"the original detects {found}: check the decoder (--decoder), the confidence "
-            "(--confidence) and the preprocessing (--input)"
-        )
+    `specs` are those of original and deployed model; `answer` runs the original under a spec.
+    `kind`: of the deployed model's answers; where it returns a label and no scores, only labels are
+    compared. The first 32 seeds count.
+    """
+    tried = [
+        seed for seed in seeds[:SEEDS_TRIED] if seed.outputs.decision is not Decision.NONFINITE
     ]
+    if not tried:
+        return []
+    stated = _distances(
+        kind, tried, [one for seed in tried if (one := seed.outputs.original) is not None]
+    )
+    queries = [with_row(seed.sample, seed.row) for seed in tried]
+    alternatives = []
+    for mistake, spec in mistakes(*specs).items():
+        try:
+            corrected = _distances(kind, tried, [answer(query, spec) for query in queries])
+        except InferenceFailedError:  # prepared so, the original can't answer: it explains nothing
+            continue
+        options = {name: now for name, (_, now) in changed_options(specs[0], spec).items()}
+        closer = int(np.count_nonzero(corrected < stated))
+        medians = float(np.median(corrected)), float(np.median(stated))
+        alternatives.append(Alternative(mistake, options, closer, len(tried), *medians))
+    return alternatives
 
 
-def check_labels(seeds: Sequence[SeedInput], classes: int) -> None:
-    """Raise SeedError, naming a seed, where a label is no class number of the models."""
-    for seed in seeds:
-        if seed.label is not None and not 0 <= seed.label < classes:
-            raise SeedError(
-                f"seed {seed.id} has the label {seed.label}, but the models have {classes} "
-                f"classes, 0 to {classes - 1}: correct the labels, or leave them out"
-            )
+def _distances(
+    kind: AnswerKind[Any], seeds: Sequence[Seed], originals: Sequence[Output]
+) -> NDArray[np.float64]:
+    deployed = [one for seed in seeds if (one := seed.outputs.deployed) is not None]
+    pairs = zip(map(kind.as_deployed, originals), deployed, strict=True)
+    return np.array([kind.distance(*both) for both in pairs])
+
+
+def disagreement(seeds: Sequence[SeedFigures]) -> Issue | None:
+    """Return that two models disagree on far more seeds than compression explains, else None."""
+    return next(_disagreement(PairAnswers(seeds)), None)
 
 
 def slowness(
     seconds: Sequence[float], search: SearchConfig, host_seconds: Sequence[float] = ()
-) -> list[str]:
-    """Return a notice where the time budget will end searches before the query budget does.
+) -> Issue | None:
+    """Return that the time budget will end searches before the query budget does, else None.
 
     A query takes the device's `seconds` and the original's `host_seconds`, whose medians count.
     """
     if not seconds or not search.timeout_s or not search.max_queries:
-        return []
+        return None
     device, host = median(seconds), median(host_seconds) if host_seconds else 0.0
     typical = device + host
     affordable = int(search.timeout_s / typical) if typical else search.max_queries
     if affordable >= search.max_queries:
+        return None
+    data = {"device_s": device, "host_s": host, "timeout_s": search.timeout_s}
+    fix = {"search.max_queries": affordable or None, "search.timeout_s": None}
+    return Issue("slow", "note", {**data, "affordable": affordable}, fix)
+
+
+def same_file(config: CampaignConfig, sides: Sequence[ModelInterface]) -> list[str]:
+    """Return a notice where the deployed model is the original's own file, prepared alike."""
+    paths = config.original.path, config.deployed.path
+    if sides[0].spec != sides[1].spec or not filecmp.cmp(*paths, shallow=False):
         return []
-    where = (
-        f"on the device and {duration(host)} on the host"
-        if host >= 0.01 * device
-        else "on the device"
-    )
-    took = (
-        f"one inference takes {duration(device)} {where}, so the time budget of "
-        f"{search.timeout_s:g} s"
-    )
-    if affordable < 1:
-        return [f"{took} ends a search after its first query: state a longer --timeout"]
-    sentence = (
-        f"{took} ends a search after about {affordable} queries; such an end depends on speed; for "
-        f"repeatable results state --max-queries {affordable} or a longer --timeout"
-    )
-    return [sentence]
+    return [sentence(Issue("same-file", "note"))]
 
 
-def disagreement_problem(seeds: Sequence[SeedFigures]) -> str:
-    """Return that two models disagree on far more seeds than compression explains, or ""."""
-    differing = [seed for seed in seeds if seed.decision is Decision.DEVIATION]
-    if not differing or not _is_too_much(seeds, len(differing)):
-        return ""
-    examples = ", ".join(f"{seed.id} ({seed.example})" for seed in differing[:3])
-    return (
-        f"the two models disagree on {len(differing)} of {len(seeds)} seeds as they are, far more "
-        f"than compression explains: {examples}"
-    )
+@dataclass(frozen=True)
+class Preflight:
+    """The checks of a campaign's answers to its seeds, once for each replica."""
 
+    config: CampaignConfig
+    original: OriginalModel
+    fleet: Fleet
+    sides: tuple[ModelInterface, ModelInterface]
+    store: Store
+    reporter: Reporter
 
-def _is_too_much(seeds: Sequence[SeedFigures], differing: int) -> bool:
-    """Whether models of one kind can't differ on so many seeds; of detectors on so many objects."""
-    if any(seed.has_tolerance for seed in seeds):
-        return False
-    if any(seed.objects is not None for seed in seeds):
-        objects = sum(seed.objects or 0 for seed in seeds)
-        apart = sum(seed.differing for seed in seeds)
-        return objects > 0 and wilson(apart, objects)[0] > OBJECTS_LIMIT
-    return wilson(differing, len(seeds))[0] > DISAGREEMENT_LIMIT
+    def run(self, replicas: Mapping[str, Sequence[str]], reader: AnswerReader) -> None:
+        """Check what isn't checked yet; store notices. Raises PreflightError.
 
+        `replicas`: the names of the devices of each; `reader`: how the deployed model's outputs
+        become answers.
+        """
+        checked = list(self.store.fact("checked") or [])
+        unusable = [one for one in unusable_answers(self.store) if one.replica not in checked]
+        told = self.store.notices()
+        for problem in unusable:
+            if (text := capitalized(problem.words)) not in told:
+                self.reporter.notice(text)
+        for replica, names in replicas.items():
+            if replica in checked:
+                continue
+            where = f"{replica}: " if replica else ""
+            for notice in check_pair(self._answers(replica, unusable)):
+                self.reporter.notice(where + notice)
+            if saturated := self._saturation(replica, names, reader):
+                self.reporter.notice(where + sentence(saturated))
+            checked.append(replica)
+        self.store.set_fact("checked", checked)
 
-def _accuracy(seeds: Sequence[SeedFigures], which: str) -> str:
-    labelled = [seed for seed in seeds if seed.label is not None and seed.classes]
-    if not labelled:
-        return ""
-    right = sum(getattr(seed, which) == seed.label for seed in labelled)
-    chance = 1 / labelled[0].classes
-    if wilson(right, len(labelled))[0] > chance:
-        return ""
-    return (
-        f"the {which} model is right on only {right} of {len(labelled)} labelled seeds, no better "
-        f"than guessing among {labelled[0].classes} classes"
-    )
+    def _answers(self, replica: str, unusable: Sequence[UnusableAnswers]) -> PairAnswers:
+        figures = [
+            SeedFigures.of(seed.id, seed.label, seed.outputs)
+            for seed in self.store.seeds(replica)
+            if seed.outputs is not None
+        ]
+        specs = [side.spec for side in self.sides if isinstance(side.spec, InputSpec)]
+        alternatives = None
+        if len(specs) == len(self.sides) and self.sides[0].kind.tries_preprocessing:
+            alternatives = try_alternatives(
+                list(islice(self._with_samples(replica), SEEDS_TRIED)),
+                (specs[0], specs[1]),
+                lambda sample, spec: self.original.scores([sample], spec)[0],
+                self.sides[1].kind,
+            )
+        allow = self.config.allow_disagreement
+        return PairAnswers(figures, alternatives, unusable, is_audio=not specs, allow=allow)
+
+    def _saturation(self, replica: str, names: Sequence[str], reader: AnswerReader) -> Issue | None:
+        """Return what saturated 8-bit products of a replica's device change, if anything."""
+        devices = {session.name: session for session in self.fleet}
+        for name in names:
+            device = devices.get(name)  # None: its worker was left out
+            if device is not None and saturates(device.model.runtime, device.fingerprint):
+                path, seeds = self.config.deployed.path, self._with_samples(replica)
+                data = saturated_answers(path, self.sides[1], reader, seeds)
+                fix = {"deployed.options.exact_int8": True}
+                return Issue("saturation", "warning", data, fix) if data else None
+        return None
+
+    def _with_samples(self, replica: str) -> Iterator[Seed]:
+        rows = self.store.fact(SEED_ROWS) or {}
+        for seed in self.store.seeds(replica):
+            if seed.outputs is not None:
+                sample = self.store.get_sample(seed.sample)
+                row = rows.get(seed.id)
+                yield Seed(seed.id, sample, seed.outputs, seed.label, row=row)

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeflare._internal.text import counted
 from edgeflare.answers import AnswerKind
 from edgeflare.answers.interface import ModelInterface
-from edgeflare.campaign.pair.preflight import SEEDS_TRIED
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.types import Output, Seed, with_row
 
+SEEDS_TRIED = 32
+"""The first seeds, on which what differs is tried."""
 _EXACT = ("avx512_vnni", "avx_vnni")
 _OF_8_BITS = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"DequantizeLinear", b"QGemm")
 _APART = 1e-3
@@ -37,12 +37,13 @@ def saturates(runtime: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> boo
     )
 
 
-def saturation_notice(
+def saturated_answers(
     path: Path, side: ModelInterface, reader: AnswerReader, seeds: Iterable[Seed]
-) -> str | None:
+) -> dict[str, Any] | None:
     """Return what saturation changes of a device's answers on the first 32 seeds; None for nothing.
 
-    `path` is the deployed model, which this machine runs with exact products; `side` and `reader`
+    That is, as JSON, the `file`, the number of `seeds`, and on how many of them the `answers` and the
+    `decisions` are others. `path` is the deployed model, which this machine runs with exact products; `side` and `reader`
     are how its inputs are prepared and its outputs read. `seeds` have the device's answers. None,
     too, where the model can't be run here, or is repaired.
     """
@@ -68,14 +69,8 @@ def saturation_notice(
     other = sum(map(differ, answers, exact))
     if other == 0:
         return None
-    labels = sum(map(partial(_decide_otherwise, side.kind), answers, exact))
-    return (
-        f"{path.name} answers otherwise on {other} of {counted(len(known), 'seed')}, and decides "
-        f"otherwise on {labels}, than with exact 8-bit products: onnxruntime saturates their sums on "
-        "the device's processor (x86-64 without VNNI), and neither on processors with VNNI nor on "
-        "arm64; what is found here may not be found there. Quantise with reduce_range=True, or "
-        "state the runtime option exact_int8 = true"
-    )
+    decisions = sum(map(partial(_decide_otherwise, side.kind), answers, exact))
+    return {"file": path.name, "seeds": len(known), "answers": other, "decisions": decisions}
 
 
 def _decide_otherwise(kind: AnswerKind[Any], answer: Output | None, exact: Output | None) -> bool:

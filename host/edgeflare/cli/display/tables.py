@@ -44,22 +44,26 @@ def print_json(value: Any) -> None:
     echo(json_text(value, indent=2))
 
 
-def print_result(
-    as_json: bool, values: Callable[[], Any], document: Callable[[], Iterable[Block]]
-) -> None:
-    """Print a result: its JSON `values` or its document."""
+def print_result(as_json: bool, values: Any, document: Callable[[], Iterable[Block]]) -> None:
+    """Print a result: its JSON `values`, a record or what returns them, or its document."""
     if as_json:
-        print_json(values())
+        from pydantic import TypeAdapter
+
+        if not callable(values):
+            values = TypeAdapter[Any](type(values)).dump_python(values, mode="json")
+        print_json(values() if callable(values) else values)
     else:
         print_document(document(), TerminalConsole())
 
 
 def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> None:
     """Print what a campaign found; `wide`: with every step of the triggers shown."""
-    from edgeflare.reports import summary_document
+    from edgeflare.reports import summary_document, summary_json
 
     width = None if wide else TerminalConsole().width
-    print_result(as_json, summary.to_json, lambda: summary_document(summary, width=width))
+    print_result(
+        as_json, lambda: summary_json(summary), lambda: summary_document(summary, width=width)
+    )
 
 
 def print_analyses(campaign: "Path") -> None:

@@ -8,15 +8,10 @@ from edgeflare.document import Name
 from edgeflare.errors import StoreError
 from edgeflare.explanation import SHRUNK_FOLDER, Explanation, FindingGroup
 from edgeflare.reports.document import to_html
-from edgeflare.reports.explanation import (
-    GROUPS_SHOWN,
-    explanation_blocks,
-    labels_words,
-    layer_words,
-    nearest_words,
-)
+from edgeflare.reports.explanation import GROUPS_SHOWN, explanation_blocks
 from edgeflare.reports.media import small_panel
 from edgeflare.store import Store
+from edgeflare.words.causes import doubt_text, labels_words, layer_words, nearest_words
 
 
 class GroupCard(NamedTuple):
@@ -48,7 +43,7 @@ def explanation_context(
                 if one
             ),
             f"{counted(group.count, 'finding')}; nearest: {nearest_words(group, name)}",
-            group.nearest.doubt,
+            doubt_text(group.nearest.doubt),
             _picture(store, seeds.get(group.nearest.seed_id, ""), group),
         )
         for group in found.groups[:GROUPS_SHOWN]

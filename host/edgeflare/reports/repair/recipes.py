@@ -23,7 +23,7 @@ from edgeflare.repair import (
     RecipesFound,
 )
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
-from edgeflare.reports.explanation import layer_words
+from edgeflare.words.causes import layer_words
 
 _NEARLY = 0.1
 """A smaller candidate that deviates by at most this share more than the winner is named beside it."""

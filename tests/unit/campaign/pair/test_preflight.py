@@ -1,16 +1,16 @@
-from typing import Any
-
 import numpy as np
 import pytest
 
 from edgeflare.campaign.pair.preflight import (
-    BetterPreprocessing,
+    Alternative,
+    PairAnswers,
     SeedFigures,
-    better_preprocessing,
-    check_labels,
     check_pair,
+    pair_issues,
     slowness,
+    try_alternatives,
 )
+from edgeflare.campaign.seeds import check_labels
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
 from edgeflare.models import InputSpec
@@ -20,6 +20,7 @@ from edgeflare.types import (
     Decision,
     DetectionRules,
     Detections,
+    Issue,
     Output,
     Outputs,
     Query,
@@ -54,51 +55,85 @@ def test_wilson_interval_against_known_values() -> None:
     assert all(wilson(total, total)[1] == 1 for total in range(1, 100))
 
 
+def issue(seeds: list[SeedFigures], *, allow: bool = False) -> Issue:
+    (only,) = pair_issues(PairAnswers(seeds, allow=allow))
+    return only
+
+
 def test_ordinary_compression_passes() -> None:
-    assert check_pair(seeds(50, 5, wrong=6), allow=False) == []
+    assert check_pair(PairAnswers(seeds(50, 5, wrong=6))) == []
 
 
 def test_far_too_many_disagreements_stop_the_campaign_and_are_shown() -> None:
-    with pytest.raises(PreflightError, match=r"50.*s0 \(0"):
-        check_pair(seeds(50, 25), allow=False)
+    found = issue(seeds(50, 25))
+    assert (found.code, found.severity) == ("disagreement", "stop")
+    assert (found.data["differing"], found.data["seeds"]) == (25, 50)
+    assert found.data["examples"][0] == {"seed": "s0", "difference": "0 against 1"}
+    assert found.data["margins"] == {"original": 1, "deployed": 1}
+    assert found.fix.keys() == {"original.input", "deployed.input"}
+    with pytest.raises(PreflightError, match="disagree on 25 of 50"):
+        check_pair(PairAnswers(seeds(50, 25)))
 
 
 def test_the_advice_is_about_what_differs() -> None:
-    better = BetterPreprocessing("pixel values divided by 255", 32, 32, 0.0, 0.3)
-    cases: list[tuple[list[SeedFigures], dict[str, Any], str]] = [
-        (seeds(50, 25), {"is_tried": True}, "no usual mistake of preprocessing explains it"),
-        (seeds(50, 25), {"is_tried": True, "explanation": better}, "correct scale, mean"),
-        (seeds(50, 25), {}, "check scale, mean"),
-        (seeds(50, 25), {"audio": True}, "check front end, rate and length"),
-        (seeds(40, 0, wrong=36), {"is_tried": True}, "check the labels, and scale, mean"),
+    better = Alternative("not-divided", {"scale": "1/255"}, 32, 32, 0.0, 0.3)
+    cases = [
+        (PairAnswers(seeds(50, 25), []), "no usual mistake"),
+        (PairAnswers(seeds(50, 25), [better]), "correct scale, mean"),
+        (PairAnswers(seeds(50, 25)), "check scale, mean"),
+        (PairAnswers(seeds(50, 25), is_audio=True), "check front end"),
+        (PairAnswers(seeds(40, 0, wrong=36), []), "the labels, and scale"),
     ]
-    for figures, stated, advice in cases:
-        explanation = stated.pop("explanation", None)
+    for pair, advice in cases:
         with pytest.raises(PreflightError) as error:
-            check_pair(figures, explanation, allow=False, **stated)
+            check_pair(pair)
         assert advice in str(error.value)
         assert "--allow-disagreement (`edgeflare explain`" in str(error.value)
         assert ("edgeflare inputs" in str(error.value)) is ("scale" in advice)
 
 
+def test_of_all_corrected_mistakes_the_nearest_is_told_and_all_are_kept() -> None:
+    tried = [
+        Alternative("color", {"color": "BGR"}, 30, 32, 0.1, 0.3),
+        Alternative("not-divided", {"scale": "1/255"}, 31, 32, 0.01, 0.3),
+        Alternative("scaling", {"scale": "1/127"}, 15, 32, 0.0, 0.3),
+        Alternative("divided", {"scale": "255"}, 32, 32, 0.2, 0.3),
+    ]
+    (found,) = pair_issues(PairAnswers(seeds(50, 5), tried))
+    assert (found.code, found.severity) == ("preprocessing", "stop")
+    assert (found.data["mistake"], found.data["closer"]) == ("not-divided", 31)
+    assert found.fix == {"original.input.scale": "1/255"}
+    assert [one["distance"] for one in found.data["alternatives"]] == [0.1, 0.01, 0.0, 0.2]
+
+
 def test_the_lower_bound_decides() -> None:
-    assert check_pair(seeds(20, 7), allow=False) == []  # 35 %, lower bound 18 %
-    with pytest.raises(PreflightError):
-        check_pair(seeds(200, 70), allow=False)  # 35 %, lower bound 29 %
+    assert pair_issues(PairAnswers(seeds(20, 7))) == []  # 35 %, lower bound 18 %
+    assert issue(seeds(200, 70)).data["low"] == pytest.approx(0.287, abs=1e-3)
 
 
 def test_accuracy_near_chance_stops_the_campaign() -> None:
-    with pytest.raises(PreflightError, match="40 labelled"):
-        check_pair(seeds(40, 0, wrong=36), allow=False)
+    found = pair_issues(PairAnswers(seeds(40, 0, wrong=36)))
+    assert [one.code for one in found] == ["accuracy-original", "accuracy-deployed"]
+    assert [one.data["right"] for one in found] == [4, 4]
+    assert found[0].data["accuracies"] == {"original": (4, 40), "deployed": (4, 40)}
+
+
+@pytest.mark.parametrize("label", [3, None])
+def test_labels_of_one_class_tell_nothing(label: int | None) -> None:
+    labelled = [seed._replace(label=label, original=3, deployed=3) for seed in seeds(40, 0)]
+    found = pair_issues(PairAnswers(labelled))
+    assert [(one.code, one.severity) for one in found] == [("one-class", "note")] * (label == 3)
 
 
 def test_the_user_may_go_on() -> None:
-    (notice,) = check_pair(seeds(50, 25), allow=True)
+    assert issue(seeds(50, 25), allow=True).severity == "warning"
+    (notice,) = check_pair(PairAnswers(seeds(50, 25), allow=True))
     assert "--allow-disagreement" in notice
 
 
 def test_few_seeds_only_warn() -> None:
-    (notice,) = check_pair(seeds(10, 9), allow=False)
+    assert issue(seeds(10, 9)).severity == "warning"
+    (notice,) = check_pair(PairAnswers(seeds(10, 9)))
     assert "only 10 seeds" in notice
 
 
@@ -111,12 +146,14 @@ def test_labels_must_be_class_numbers(label: int) -> None:
 
 def test_a_device_too_slow_for_the_query_budget_is_reported() -> None:
     search = SearchConfig(max_queries=1000, timeout_s=100)
-    assert slowness([0.05, 0.01, 0.05], search) == []
-    (notice,) = slowness([2.0, 2.0, 9.0], search)
-    assert "--max-queries 50" in notice
-    (notice,) = slowness([140.0], search)
-    assert "inference takes 2.3" in notice
-    assert slowness([2.0], SearchConfig(max_queries=1000, timeout_s=0)) == []
+    assert slowness([0.05, 0.01, 0.05], search) is None
+    slow = slowness([2.0, 2.0, 9.0], search)
+    assert slow is not None
+    assert slow.fix["search.max_queries"] == slow.data["affordable"] == 50
+    slow = slowness([140.0], search)
+    assert slow is not None
+    assert (slow.data["device_s"], slow.data["affordable"]) == (140, 0)
+    assert slowness([2.0], SearchConfig(max_queries=1000, timeout_s=0)) is None
 
 
 def deviating(total: int, original: Output, deployed: Output) -> list[SeedFigures]:
@@ -134,27 +171,29 @@ def detected(*labels: int, score: float = 0.9) -> Detections:
 
 def test_detectors_may_differ_on_every_seed_but_not_clearly_on_many_objects() -> None:
     original = detected(*[0] * 10)
-    assert check_pair(deviating(40, original, detected(*[0] * 9, 1)), allow=False) == []
-    with pytest.raises(PreflightError, match=r"\(10\) against"):
-        check_pair(deviating(40, original, detected(*[0] * 8, 1, 1)), allow=False)
+    assert pair_issues(PairAnswers(deviating(40, original, detected(*[0] * 9, 1)))) == []
+    found = issue(deviating(40, original, detected(*[0] * 8, 1, 1)))
+    assert found.code == "disagreement"
+    difference = found.data["examples"][0]["difference"]
+    assert difference == "class 0 (10) against class 0 (8), class 1 (2)"
 
 
 def test_objects_near_the_confidence_may_all_differ() -> None:
     seeds = deviating(40, detected(*[0] * 10, score=0.54), detected())
-    assert check_pair(seeds, allow=False) == []
+    assert pair_issues(PairAnswers(seeds)) == []
 
 
-def test_a_detector_that_sees_nothing_is_told_of() -> None:
-    (notice,) = check_pair(deviating(3, detected(), detected()), allow=False)
-    assert "3 seeds: check" in notice
-    many = detected(*[0] * 101)
-    (notice,) = check_pair(deviating(3, many, many), allow=False)
-    assert "detects 101 objects" in notice
+@pytest.mark.parametrize("objects", [0, 101])
+def test_a_detector_that_sees_nothing_or_too_much_is_told_of(objects: int) -> None:
+    same = detected(*[0] * objects)
+    found = issue(deviating(3, same, same))
+    assert (found.code, found.severity) == ("objects", "note")
+    assert found.data == {"seeds": 3, "median": objects}
 
 
 def test_how_far_values_may_be_apart_is_the_users_to_say() -> None:
     zeros, ones = Values(np.zeros(3)), Values(np.ones(3))
-    assert check_pair(deviating(40, zeros, ones), allow=False) == []
+    assert pair_issues(PairAnswers(deviating(40, zeros, ones))) == []
 
 
 def test_a_preprocessing_with_which_the_original_fails_explains_nothing() -> None:
@@ -170,7 +209,6 @@ def test_a_preprocessing_with_which_the_original_fails_explains_nothing() -> Non
             raise InferenceFailedError("original model: crashed")
         return one_hot(1)
 
-    better = better_preprocessing(some, (spec, spec), answer)
+    alternatives = try_alternatives(some, (spec, spec), answer)
     assert len(asked) > 2
-    assert better is not None
-    assert better.closer == 20
+    assert {one.closer for one in alternatives if one.is_better} == {20}

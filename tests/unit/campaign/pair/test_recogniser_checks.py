@@ -10,7 +10,7 @@ from search_models import heard
 
 from edgeflare.answers.oracles import Oracle, ToleranceOracle, TranscriptOracle
 from edgeflare.campaign.events import Notice, Reporter
-from edgeflare.campaign.pair.preflight import SeedFigures, check_pair, slowness
+from edgeflare.campaign.pair.preflight import PairAnswers, SeedFigures, check_pair, slowness
 from edgeflare.campaign.seeds import store_seeds
 from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import SearchConfig
@@ -32,7 +32,7 @@ def figures(count: int, original: Output, deployed: Output, oracle: Oracle) -> l
 class TestPreflight:
     def test_recognisers_that_hear_alike_pass(self) -> None:
         same = figures(40, heard(SAID), heard(SAID.upper()), TranscriptOracle())
-        assert check_pair(same, allow=False, audio=True) == []
+        assert check_pair(PairAnswers(same, is_audio=True)) == []
 
     def test_too_many_other_transcripts_stop_the_campaign_and_are_shown_in_short(self) -> None:
         other = heard(SAID.replace("assumed", "summed"))
@@ -42,7 +42,7 @@ class TestPreflight:
             r'"\.\.\. royal highness summed'
         )
         with pytest.raises(PreflightError, match=shown) as caught:
-            check_pair(seeds, allow=False, audio=True)
+            check_pair(PairAnswers(seeds, is_audio=True))
         assert "check front end" in str(caught.value)
         assert "colour" not in str(caught.value)
 
@@ -50,21 +50,21 @@ class TestPreflight:
         scores = np.array([0.875, 0.125]), np.array([0.625, 0.375])
         seeds = figures(40, *scores, ToleranceOracle(0.2))
         with pytest.raises(PreflightError, match=r"scores 0.25"):
-            check_pair(seeds, allow=False)
+            check_pair(PairAnswers(seeds))
 
 
 class TestSlowness:
     def test_the_original_takes_its_share_of_the_budget(self) -> None:
         search = SearchConfig(max_queries=100, timeout_s=180)
-        assert slowness([1.0], search) == []
-        (notice,) = slowness([1.0, 1.0, 5.0], search, [1.0, 1.0])
-        assert "device and 1.0" in notice
-        assert "--max-queries 90" in notice
+        assert slowness([1.0], search) is None
+        slow = slowness([1.0, 1.0, 5.0], search, [1.0, 1.0])
+        assert slow is not None
+        assert (slow.data["device_s"], slow.data["host_s"], slow.data["affordable"]) == (1, 1, 90)
 
     def test_one_that_answers_hardly_once_is_told_to_wait_longer(self) -> None:
-        (notice,) = slowness([200.0], SearchConfig(max_queries=100, timeout_s=180))
-        assert "--max-queries" not in notice
-        assert "longer --timeout" in notice
+        slow = slowness([200.0], SearchConfig(max_queries=100, timeout_s=180))
+        assert slow is not None
+        assert slow.fix == {"search.max_queries": None, "search.timeout_s": None}
 
 
 class Clips:

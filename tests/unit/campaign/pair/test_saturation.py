@@ -16,7 +16,7 @@ from text_models import READER_INPUT, text_reader, written
 
 from edgeflare.answers import TRANSCRIPTS
 from edgeflare.answers.interface import ModelInterface
-from edgeflare.campaign.pair.saturation import saturates, saturation_notice
+from edgeflare.campaign.pair.saturation import saturated_answers, saturates
 from edgeflare.models import InputOptions, InputSpec, OriginalModel, resolve_input
 from edgeflare.types import Decision, Outputs, Seed, Transcript
 from edgeflare_agent.image_spec import TensorInfo
@@ -91,23 +91,23 @@ SIDE = ModelInterface(
 
 
 @pytest.mark.parametrize(
-    ("most", "exact", "told"),
+    ("most", "exact", "answers"),
     [
-        (127, False, "on 4 of 6 seeds, and decides otherwise on "),
+        (127, False, 4),
         (127, True, None),
         (63, False, None),  # as reduce_range=True makes them: no pair can saturate
     ],
 )
 def test_what_saturation_changes_is_told(
-    tmp_path: Path, most: int, exact: bool, told: str | None
+    tmp_path: Path, most: int, exact: bool, answers: int | None
 ) -> None:
     path = model(tmp_path / "m.onnx", most)
-    notice = saturation_notice(path, SIDE, SIDE.reader("probabilities"), seeds(most, exact=exact))
-    if told is None:
-        assert notice is None
+    told = saturated_answers(path, SIDE, SIDE.reader("probabilities"), seeds(most, exact=exact))
+    if answers is None:
+        assert told is None
     else:
-        assert notice is not None
-        assert f"m.onnx answers otherwise {told}" in notice
+        assert told is not None
+        assert (told["file"], told["answers"], told["seeds"]) == ("m.onnx", answers, 6)
 
 
 def test_the_option_makes_any_processor_exact(tmp_path: Path) -> None:
@@ -134,22 +134,20 @@ def test_texts_count_where_their_words_or_scores_are_others(tmp_path: Path) -> N
     exact = model.scores(samples)
     model.close()
 
-    def notice(answers: list[Any]) -> str | None:
+    def saturated(answers: list[Any]) -> dict[str, Any] | None:
         seeds = [
             Seed(str(place), sample, Outputs(answer, answer, Decision.AGREE))
             for place, (sample, answer) in enumerate(zip(samples, answers, strict=True))
         ]
-        return saturation_notice(path, side, side.reader("transcript"), seeds)
+        return saturated_answers(path, side, side.reader("transcript"), seeds)
 
     one, second, third = exact
     assert isinstance(second, Transcript)
     assert isinstance(third, Transcript)
-    assert notice(exact) is None
+    assert saturated(exact) is None
     others = [
         one,
         Transcript(second.pieces, second.scores * 0.9),
         Transcript(("x",), third.scores[:1]),
     ]
-    found = notice(others)
-    assert found is not None
-    assert "2 of 3" in found
+    assert saturated(others) == {"file": "int8.onnx", "seeds": 3, "answers": 2, "decisions": 1}
