@@ -17,7 +17,7 @@ from edgeflare.answers.parts import LimitRule
 from edgeflare.campaign.status import replica_names
 from edgeflare.statistics import CountedPair, clustered_interval, counted_pairs, median, spread
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
-from edgeflare.store import Store
+from edgeflare.store import MEASURING, Store
 from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
 from edgeflare.strategies.operators import changing, corruption_names, describe_mutations, join_last
@@ -81,13 +81,13 @@ class Coverage:
 
 @dataclass(frozen=True)
 class OutcomeFigures:
-    """Figures of all outcomes; names are those of `Summary`, where they are explained."""
+    """Figures of all outcomes; `edgeflare.Summary`, which has them too, explains them."""
 
     by_status: dict[str, int]
     searched: int
     replicas: tuple[str, ...]
     by_device: tuple[DeviceFigures, ...]
-    queries: dict[str, int]
+    total_queries: dict[str, int]
     round_trips: int
     coverage: Coverage
     queries_found: Spread | None
@@ -122,10 +122,7 @@ def outcome_figures(store: Store) -> OutcomeFigures:
         searched=int(searched.sum()),
         replicas=tuple(sorted(filter(None, rows.replica.names))),
         by_device=tuple(_by_device(rows)),
-        queries={
-            name: int(getattr(rows, f"{name}_queries").sum())
-            for name in ("seed", "search", "confirmation", "host_only")
-        },
+        total_queries=_queries(store, rows),
         round_trips=int(rows.round_trips.sum()),
         coverage=Coverage(
             int(ended.sum()),
@@ -153,6 +150,19 @@ def outcome_figures(store: Store) -> OutcomeFigures:
         triggers=_first_triggers(store),
         corruptions=_corruptions(store),
     )
+
+
+def _queries(store: Store, rows: OutcomeColumns) -> dict[str, int]:
+    """Return the sums of all queries by what they were for, those of the survey among them."""
+    surveyed = store.survey_counts()
+    return {
+        "seed": int(rows.seed_queries.sum()),
+        "survey": surveyed.survey,
+        "search": int(rows.search_queries.sum()),
+        "confirmation": int(rows.confirmation_queries.sum()) + surveyed.confirmation,
+        "measuring": sum((store.fact(MEASURING) or {}).values()),
+        "host_only": int(rows.host_only_queries.sum()) + surveyed.host_only,
+    }
 
 
 def _by_device(rows: OutcomeColumns) -> Iterator[DeviceFigures]:

@@ -1,12 +1,11 @@
 """A campaign in figures, with those of its control: how often the search raises a false alarm."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
 from edgeflare.analysis.devices import (
-    DeviceFigures,
     TelemetryCounts,
     TelemetryFigures,
     Transfer,
@@ -16,11 +15,7 @@ from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, LimitContext
 from edgeflare.analysis.outcome_stats import (
     AnswerFigures,
-    Coverage,
-    Failure,
-    LabelPair,
-    Spread,
-    TriggerFigures,
+    OutcomeFigures,
     WordPair,
     answer_figures,
     outcome_figures,
@@ -35,7 +30,7 @@ from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
-from edgeflare.store import MEASURING, WALL_S, Store, campaign_text, open_store
+from edgeflare.store import WALL_S, Store, campaign_text, open_store
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import REPLAY
 from edgeflare.types import TRIGGERS, Status
@@ -140,7 +135,7 @@ def control_figures(store: Store) -> ControlFigures | None:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(OutcomeFigures):
     """What a campaign found so far.
 
     `finished` seeds have an outcome, `unfinished` ones not yet; where each device searches for
@@ -184,35 +179,16 @@ class Summary:
     skipped: int
     finished: int
     unfinished: int
-    searched: int
     found: int
     ties: int
     labelled: int
     original_right: int
     deployed_right: int
     success_rate: float | None
-    by_status: dict[str, int]
-    queries_found: Spread | None
-    queries_searched: Spread | None
-    seconds_found: Spread | None
-    seconds_searched: Spread | None
-    total_queries: dict[str, int]
-    round_trips: int
     wall_s: float | None
-    label_pairs: tuple[LabelPair, ...]
-    original_margin: float | None
-    deployed_margin: float | None
-    l2: float | None
-    linf: float | None
-    replicas: tuple[str, ...]
-    by_device: tuple[DeviceFigures, ...]
     transfers: tuple[Transfer, ...]
     agreements: tuple[Agreement, ...]
     every_device: EveryDevice | None
-    failures: tuple[Failure, ...]
-    given_up: dict[str, int]
-    triggers: tuple[TriggerFigures, ...]
-    corruptions: dict[str, int]
     control: ControlFigures | None
     devices: tuple[dict[str, Any], ...]
     models: dict[str, Any]
@@ -223,9 +199,7 @@ class Summary:
     limits: tuple[LimitCheck, ...] = ()
     replay: "ReplayFigures | None" = None
     sample_rate: int | None = None
-    snr_db: float | None = None
     answers: AnswerFigures | None = None
-    coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
@@ -319,9 +293,9 @@ def _summary(store: Store) -> Summary:
     telemetry = TelemetryCounts(store.telemetry())
     slowed = telemetry.slowed()
     expected = seeds * len(store.fact("replicas") or [""])
-    surveyed = store.survey_counts()
     context = LimitContext(store)  # limits, survey and verdict need the same figures
     return Summary(
+        **vars(figures),
         campaign=store.id,
         folder=campaign_text(store.folder),
         created_at=store.created_at.isoformat(),
@@ -329,42 +303,16 @@ def _summary(store: Store) -> Summary:
         skipped=len(store.skipped()),
         finished=finished,
         unfinished=max(0, expected - finished),
-        searched=searched,
         found=found,
         ties=answers.ties,
         labelled=answers.labelled,
         original_right=answers.original_right,
         deployed_right=answers.deployed_right,
         success_rate=found / searched if searched else None,
-        by_status=figures.by_status,
-        queries_found=figures.queries_found,
-        queries_searched=figures.queries_searched,
-        seconds_found=figures.seconds_found,
-        seconds_searched=figures.seconds_searched,
-        total_queries={
-            "seed": figures.queries["seed"],
-            "survey": surveyed.survey,
-            "search": figures.queries["search"],
-            "confirmation": figures.queries["confirmation"] + surveyed.confirmation,
-            "measuring": sum((store.fact(MEASURING) or {}).values()),
-            "host_only": figures.queries["host_only"] + surveyed.host_only,
-        },
-        round_trips=figures.round_trips,
         wall_s=store.fact(WALL_S),
-        label_pairs=figures.label_pairs,
-        original_margin=figures.original_margin,
-        deployed_margin=figures.deployed_margin,
-        l2=figures.l2,
-        linf=figures.linf,
-        replicas=figures.replicas,
-        by_device=figures.by_device,
         transfers=transfers(store.replays()),
         agreements=compared,
         every_device=every_device,
-        failures=figures.failures,
-        given_up=figures.given_up,
-        triggers=figures.triggers,
-        corruptions=figures.corruptions,
         control=control_figures(store),
         devices=tuple(asdict(device) for device in store.devices()),
         models=store.models,
@@ -375,8 +323,6 @@ def _summary(store: Store) -> Summary:
         limits=context.checks(),
         replay=_replay(store),
         sample_rate=store.sample_rate,
-        snr_db=figures.snr_db,
-        coverage=figures.coverage,
         survey=context.survey,
         soundness=context.soundness,
         faults=fault_figures(store),
