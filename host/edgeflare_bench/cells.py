@@ -108,7 +108,7 @@ class Bench:
         if not _holds_campaign(folder):
             return "missing"
         with Store.open(folder) as store:
-            return "finished" if store.fact("finished") else "unfinished"
+            return "finished" if store.state.finished else "unfinished"
 
 
 def open_bench(folder: Path) -> Bench:

@@ -208,7 +208,7 @@ def coverage_of_campaign(
             traces=traces,
             random_seed=random_seed,
             inputs=set_counts(sets),
-            finished=bool(store.fact("finished")),
+            finished=store.state.finished,
             criteria=tuple(
                 CriterionCoverage(
                     name,

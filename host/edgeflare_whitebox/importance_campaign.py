@@ -157,7 +157,7 @@ def importance_of_campaign(
             profiled=len(labels),
             counted=counted,
             inputs=set_counts(sets),
-            finished=bool(store.fact("finished")),
+            finished=store.state.finished,
             layers=found,
             drawn=tuple(_drawn(store, model)),
             notices=tuple(notices),

@@ -207,7 +207,7 @@ def _findings(store: Store) -> Iterator[_Findings]:
 
     answered = [
         (seed.position, seed.outputs.decision)
-        for replica in store.fact("replicas") or [""]
+        for replica in store.state.replicas
         for seed in store.seeds(replica)
         if seed.outputs is not None
     ]

@@ -43,7 +43,7 @@ def test_a_model_that_was_replaced_is_reported_with_its_cells(bench: Bench) -> N
         store.set_models(models["original"], models["deployed"] | {"sha256": "cc"})
     report = bench_report(bench)
     (notice,) = report.notices
-    assert numbers(notice) == ["1", "256", "3", "256"]
+    assert numbers(notice) == "1 256 3 256"
     assert [one["deployed"]["sha256"] for one in report.models["One pair"]] == ["bb", "cc"]
     assert len(report.models["Other"]) == 1
 
@@ -60,7 +60,7 @@ def test_a_device_that_changed_is_reported_with_its_cells(bench: Bench) -> None:
     with Store.open(bench.campaign(CHANGED)) as store:
         store.add_device(FINGERPRINT | {"board": "Pi 4"}, "pi-1")
     (notice,) = bench_report(bench).notices
-    assert numbers(notice) == ["1", "1", "1", "4", "3", "0"]
+    assert numbers(notice) == "1 1 1 4 3 0"
 
 
 def test_pairs_on_different_devices_are_not_compared(bench: Bench) -> None:

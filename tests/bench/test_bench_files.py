@@ -298,7 +298,7 @@ class TestDocument:
         assert "One-pair/a/0" in text
         assert "- One-pair/b/0: interrupted" in text
         assert "One-pair/a/1: not begun" in text
-        assert f"`edgeflare bench resume {bench.folder}`" in text
+        assert f"bench resume {bench.folder}`" in text
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def fill(bench: Bench, cell: Cell) -> None:
                     mutations=[{"operator": "gain", "params": {"db": 1.0}}],
                 )
             )
-        store.set_fact("finished", True)
+        store.state.finished = True
 
 
 @pytest.fixture

@@ -180,7 +180,7 @@ def _campaign(
             },
         )
         device = store.add_device({"board": "Raspberry Pi 5"}, "pi-5")
-        store.set_fact("replicas", list(replicas))
+        store.state.replicas = list(replicas)
         store.complete_seeds((), [])
         answers = [seed_answers(number) for number in range(count)]
         for replica in replicas:
@@ -207,7 +207,7 @@ def _campaign(
                         device=device, device_name="pi-5",
                     )
                 )  # fmt: skip
-        store.set_fact("finished", True)
+        store.state.finished = True
     return folder
 
 

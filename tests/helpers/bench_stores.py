@@ -117,7 +117,7 @@ def fill_cell(
         for number, (status, queries) in reversed(list(enumerate(ended))):
             store.add_outcome(_outcome(store, number, status, queries, device, mutations))
         if finished:
-            store.set_fact("finished", True)
+            store.state.finished = True
 
 
 def _outcome(

@@ -16,7 +16,6 @@ import pytest
 from numpy.typing import NDArray
 
 from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
-from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.metrics import l2, linf
 from edgeflare.statistics import bootstrap_interval, mean_ranks
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
@@ -56,7 +55,7 @@ def replicated_campaign(folder: Path) -> Store:
     Of the three triggers of "pi #1" two trigger on "jetson", too; the other way round one of two does.
     """
     store = _campaign(folder, "replicate", 3)
-    store.set_fact("replicas", ["pi #1", "jetson"])
+    store.state.replicas = ["pi #1", "jetson"]
     for name, found in (("pi #1", 3), ("jetson", 2)):
         digest = store.add_device({"board": name}, name)
         scores = AGREE if name == "jetson" else (AGREE[0], AGREE[0])
@@ -82,12 +81,12 @@ def compared_campaign(folder: Path, *prints: dict[str, Any]) -> Store:
     """
     store = _campaign(folder, "replicate", 4)
     names = ("host", "board")
-    store.set_fact("replicas", list(names))
+    store.state.replicas = list(names)
     digests = {
         name: store.add_device(one, name)
         for name, one in zip(names, prints or ({}, {}), strict=True)
     }
-    store.set_fact("fingerprints", digests)
+    store.state.fingerprints = digests
     original = np.array([0.75, 0.25, 0.0])
     host = [[0.5, 0.25, 0.25]] * 4
     board = [[0.5, 0.25, 0.25], [0.5, 0.3125, 0.1875], [0.25, 0.5, 0.25]]
@@ -215,7 +214,7 @@ def candidate(
         images = range(first_sample, first_sample + len(ended))
         store.add_seeds(SeedInput(f"s/{n}.png", _candidate_image(n), 0) for n in images)
         store.complete_seeds([], [])
-        store.set_fact("replicas", list(replicas))
+        store.state.replicas = list(replicas)
         output = {"kind": kind}
         store.set_models(
             {"name": "original.onnx", "path": "/o.onnx", "sha256": original, "bytes": 9},
@@ -324,8 +323,8 @@ def replay_store(
     )
     models = {"original": {"sha256": "aa"}, "deployed": {"sha256": "bb"}}
     source = {"kind": "campaign", "folder": "/there", "campaign": "0" * 32, "models": models}
-    store.set_fact("replicas", list(replicas))
-    store.set_fact(REPLAY, {"source": source, "inputs": [one.to_json() for one in inputs], **fact})
+    store.state.replicas = list(replicas)
+    store.state.replay = {"source": source, "inputs": list(inputs), **fact}
     for replica in replicas:
         device = store.add_device({"board": replica}, replica or "pi")
         for name, (_, status, answer) in list(ENDS.items())[:done]:

@@ -46,7 +46,7 @@ def found_in(folder: Path) -> Found:
 def all_of(folder: Path) -> dict[str, Any]:
     """Everything a campaign learned that must not depend on interruptions, for comparison."""
     with Store.open(folder) as store:
-        replicas = store.fact("replicas")
+        replicas = store.state.replicas
         answers = {
             (replica, seed.id): (
                 seed.position,
@@ -87,8 +87,8 @@ def all_of(folder: Path) -> dict[str, Any]:
             "replays": replays,
             "skipped": store.skipped(),
             "models": store.models,
-            "finished": store.fact("finished"),
-            "checked": store.fact("checked"),
+            "finished": store.state.finished,
+            "checked": store.state.checked,
             "notices": sorted(set(store.notices())),
             "notices_twice": len(store.notices()) - len(set(store.notices())),
         }

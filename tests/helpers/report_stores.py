@@ -96,7 +96,7 @@ def audio_campaign(
         labels = [None if kind == "speech" else number % 4 for number in range(len(names))]
         store.add_seeds(map(SeedInput, names, (one.seed for one in found), labels))
         device = store.add_device({"board": "Raspberry Pi 4 Model B", "cpu": "0xd08"}, "pi-4")
-        store.set_fact("replicas", [""])
+        store.state.replicas = [""]
         store.complete_seeds((), [])
         answers = [_answers(kind, number) for number in range(len(found))]
         store.add_seed_answers(
@@ -107,7 +107,7 @@ def audio_campaign(
         )
         for number, (one, both) in enumerate(zip(found, answers, strict=True)):
             store.add_outcome(_audio_outcome(store, one, both, number, device))
-        store.set_fact("finished", True)
+        store.state.finished = True
     return folder, found
 
 
@@ -263,8 +263,8 @@ def many_triggers(folder: Path, triggers: int, *, seed: int = 0) -> Path:
             {"name": "deployed.tflite", "sha256": "cd" * 32, "runtime": runtime},
         )
         digests = {name: store.add_device(_fingerprint(name), name) for name in DEVICES}
-        store.set_fact("replicas", list(DEVICES))
-        store.set_fact("fingerprints", digests)
+        store.state.replicas = list(DEVICES)
+        store.state.fingerprints = digests
         store.complete_seeds((), ["These devices are made up: nothing was ever asked of them."])
         for name in DEVICES:
             store.add_telemetry(_minutes(name))
@@ -283,7 +283,7 @@ def many_triggers(folder: Path, triggers: int, *, seed: int = 0) -> Path:
             store.add_outcome(outcome)
             if one.status in TRIGGERS:
                 store.add_replay(_replay(one, outcome))
-        store.set_fact("finished", True)
+        store.state.finished = True
     return folder
 
 

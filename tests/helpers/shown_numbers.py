@@ -3,6 +3,6 @@
 import re
 
 
-def numbers(text: str) -> list[str]:
-    """Return the numbers that `text` shows, as it writes them: "5,200 of 0.25" -> ["5,200", "0.25"]."""
-    return re.findall(r"\d+(?:[.,]\d+)*", text)
+def numbers(text: str) -> str:
+    """Return the numbers that `text` shows, as it writes them: "5,200 of them, 0.25 apart" -> "5,200 0.25"."""
+    return " ".join(re.findall(r"\d+(?:[.,]\d+)*", text))

@@ -78,7 +78,7 @@ class TestRun:
         stored = []
         for run in ran.runs:
             with Store.open(run.folder) as store:
-                assert store.fact("finished")
+                assert store.state.finished
                 assert store.models["deployed"]["path"] == str(run.model.resolve())
                 stored.append(store.campaign)
         for one in stored:

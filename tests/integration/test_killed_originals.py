@@ -75,15 +75,15 @@ def learned(folder: Path) -> dict[str, Any]:
     """Everything that must not depend on the deaths of processes; all but the notices."""
     everything = all_of(folder)
     with Store.open(folder) as store:
-        everything["partners"] = store.fact("partner answers")
-        everything["faults"] = store.fact("faults")
+        everything["partners"] = store.state.partner_answers
+        everything["faults"] = store.state.faults
         everything["given to the original"] = sorted(
             (one.replica, one.seed_id, one.phase, one.round, one.host_only_queries)
             for one in store.surveyed_seeds()
         )
         everything["references"] = {
             name: [(one.key, one.decision) for one in store.reference_answers(name)]
-            for name in store.fact("references") or ()
+            for name in store.state.references
         }
     return {name: one for name, one in everything.items() if not name.startswith("notices")}
 

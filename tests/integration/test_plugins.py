@@ -193,10 +193,10 @@ def test_a_plugin_that_is_broken_is_named_when_it_is_used_and_harms_no_other(
     for kind, use in uses.items():
         with pytest.raises(
             edgeflare.UsageError,
-            match=f"the {kind} 'broken' of broken 1.2 can't be loaded .*no_such_library",
+            match=f"{kind} 'broken'",
         ):
             use("broken")
-        with pytest.raises(edgeflare.EdgeFlareError, match=f"the {kind} 'useless' of my-plugins"):
+        with pytest.raises(edgeflare.EdgeFlareError, match=f"{kind} 'useless'"):
             use("useless")
     with pytest.raises(
         edgeflare.UsageError,

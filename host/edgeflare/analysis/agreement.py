@@ -164,7 +164,7 @@ def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]
     Nothing and None where devices shared the seeds, or there is one. Reads the store a page at a
     time; raises StoreError.
     """
-    names: list[str] = [name for name in store.fact("replicas") or () if name]
+    names = [name for name in store.state.replicas if name]
     if len(names) < 2:
         return (), None
     kind = store.kind

@@ -128,7 +128,7 @@ def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any]]]:
     as a text.
     """
     for name in analysis_names():
-        if store.fact(_key(name)) is None:
+        if not store.has_result(_key(name)):
             continue
         try:
             plugin = analysis(name)

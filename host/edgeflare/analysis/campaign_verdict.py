@@ -33,8 +33,7 @@ from edgeflare.models.original_process import ORIGINAL_FAILED
 from edgeflare.statistics import wilson
 from edgeflare.store import Store, folder_at
 from edgeflare.store.location import is_campaign
-from edgeflare.store.records import REPLAY
-from edgeflare.store.survey import OWN, REFERENCES, SurveyKey
+from edgeflare.store.survey import OWN, SurveyKey
 from edgeflare.types import TRIGGERS, Decision, Issue, Output, Status
 
 if TYPE_CHECKING:
@@ -278,11 +277,11 @@ def _unhealthy(store: Store) -> Iterator[str]:
 
     A folder that is gone, damaged, or of another deployed model by now is passed over.
     """
-    for name, about in (store.fact(REFERENCES) or {}).items():
-        if about["kind"] == INT8:
+    for name, about in store.state.references.items():
+        if about.kind == INT8:
             continue
-        with suppress(StoreError), Store.open(folder_at(about["path"], stated=False)) as other:
-            is_same = other.models.get("deployed", {}).get("sha256") == about["sha256"]
+        with suppress(StoreError), Store.open(folder_at(about.path, stated=False)) as other:
+            is_same = other.models.get("deployed", {}).get("sha256") == about.sha256
             if is_same and _is_unhealthy(_judged(other)):
                 yield name
 
@@ -313,9 +312,9 @@ _References: TypeAlias = Mapping[str, Mapping[SurveyKey, _Answer]]
 
 def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
     """Judge a campaign; all that is in memory of an answer are its distance and decision."""
-    if store.fact(REPLAY) is not None:
+    if store.state.is_replay:
         return None
-    facts = store.fact(REFERENCES) or {}
+    facts = store.state.references
     if not facts and not _may_have_fallen(store):
         return None
     references = {
@@ -359,9 +358,7 @@ def _may_have_fallen(store: Store) -> bool:
 
 def _by_survey(store: Store, replica: str, references: _References, confidence: float) -> Soundness:
     """Judge a replica by its survey alone."""
-    explaining = {
-        name for name, about in (store.fact(REFERENCES) or {}).items() if about.get("dynamic")
-    }
+    explaining = {name for name, about in store.state.references.items() if about.dynamic}
     shared = set.intersection(*map(set, references.values()))
     distinct: dict[str, _Input] = {}
     for one in store.survey(replica, "survey"):
@@ -467,7 +464,7 @@ def campaign_verdict(
     alarms = None
     if replay is None and is_control(store.folder):
         alarms = count_alarms(store)
-    finished = bool(store.fact("finished"))
+    finished = store.state.finished
     seeds, deviating = _seeds(store, summary)
     checked = sum(limit.checked for limit in limits)
     crossed = tuple(limit.name for limit in limits if limit.crossed)

@@ -5,7 +5,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, open_store
 
@@ -46,7 +45,7 @@ def known_class_names(
                 f"there are {len(class_names)} class names for {needed} classes; give one for each"
             )
         return tuple(class_names)
-    if (known := store.fact(CLASS_NAMES)) is not None:
+    if (known := store.state.class_names) is not None:
         return tuple(known)
     path = (store.campaign.get("seeds") or {}).get("labels")
     if not path or not Path(path).is_file():

@@ -21,7 +21,7 @@ from edgeflare.analysis.corpus_import import (
     model_name,
 )
 from edgeflare.answers.parts import later
-from edgeflare.campaign.replay.results import replay_fact, replayed_inputs
+from edgeflare.campaign.replay.results import replayed_inputs, stored_replay
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, open_store
 from edgeflare.store.corpus.corpus import Corpus
@@ -112,7 +112,7 @@ def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | Non
     used, UsageError for transcripts.
     """
     with open_store(replay) as store, _in_corpus(corpus, create=False) as into:
-        replay_fact(store)
+        stored_replay(store)
         check_classes(store)
         return into.add_answers(answers_of(store, model or model_name(store)))
 
@@ -172,18 +172,18 @@ def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAdd
         *added,
         noted=0,
         entries=len(corpus),
-        unfinished=not store.fact("finished"),
+        unfinished=not store.state.finished,
         another_original=another,
         unplaced=found.unplaced,
-        source=replay_fact(store)["source"]["folder"] if is_replay(store) else "",
+        source=stored_replay(store).source.folder if is_replay(store) else "",
     )
 
 
 def _unknown_fixed(corpus: Corpus, store: Store) -> int:
     """Return the number of fixed triggers whose campaign is not in the corpus."""
-    source = replay_fact(store)["source"]
+    source = stored_replay(store).source
     added = {campaign.id for campaign in corpus.campaigns()}
-    if source["kind"] != "campaign" or source.get("campaign") in added:
+    if source.kind != "campaign" or source.campaign in added:
         return 0
     fixed = {
         replayed.sample

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from edgeflare.answers.metrics import class_scores, top_label
 from edgeflare.campaign.replay.inputs import survey_deviations
-from edgeflare.campaign.replay.results import REPLAY, replay_fact, replay_inputs, replayed_inputs
+from edgeflare.campaign.replay.results import replay_inputs, replayed_inputs, stored_replay
 from edgeflare.errors import StoreError
 from edgeflare.metrics import l2, linf
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
@@ -34,7 +34,7 @@ class Findings:
 
 def is_replay(store: Store) -> bool:
     """Whether a campaign is a replay."""
-    return store.fact(REPLAY) is not None
+    return store.state.is_replay
 
 
 def model_name(store: Store) -> str:
@@ -213,7 +213,7 @@ def _survey_record(
 
 def _source(store: Store, stack: ExitStack) -> Store | Corpus | None:
     """Open the first source of a replay's inputs, behind other replays; None if it is missing."""
-    folder = Path(replay_fact(store)["source"]["folder"])
+    folder = Path(stored_replay(store).source.folder)
     try:
         if is_corpus(folder):
             return stack.enter_context(Corpus.open(folder))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from edgeflare.analysis.findings import findings
 from edgeflare.answers import kind_of_answer
 from edgeflare.answers.metrics import difference_text, text_of, top_label
-from edgeflare.campaign.replay.results import REPLAY, STATES, replayed_inputs
+from edgeflare.campaign.replay.results import STATES, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
 from edgeflare.store import OutcomeRecord, Store, open_store
@@ -90,7 +90,7 @@ def telemetry(store: Store) -> Iterator[dict[str, Any]]:
 
 def replays(store: Store) -> Iterator[dict[str, Any]]:
     """What became of each input of a replay; nothing for another campaign."""
-    if store.fact(REPLAY) is not None:
+    if store.state.is_replay:
         for one in replayed_inputs(store):
             yield one.to_json()
 

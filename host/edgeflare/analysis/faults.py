@@ -1,7 +1,6 @@
 """The faults that a campaign's pursuit found: what the deviating inputs have in common."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,23 +14,11 @@ from edgeflare.campaign.survey.inputs import (
     confirmed_faults,
     family_names,
 )
-from edgeflare.store import FAULTS, Store, SurveyRecord
-from edgeflare.survey.description import Accuracy
+from edgeflare.store import Store, SurveyRecord
+from edgeflare.store.state import FaultThreshold
 
+__all__ = ["Fault", "FaultFigures", "FaultPair", "FaultThreshold", "fault_figures"]
 _WORST = 5
-
-
-@dataclass(frozen=True)
-class FaultThreshold:
-    """One part of a fault's condition: a feature of the input is below `at`, or at least `at`.
-
-    `label`: the feature is 1 where the original answers this class, else 0; None of all others.
-    """
-
-    feature: str
-    below: bool
-    at: float
-    label: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +83,7 @@ class FaultFigures:
 
 def fault_figures(store: Store) -> FaultFigures | None:
     """Return the faults that a pursuit found; None where none has ended. Raises StoreError."""
-    stored: Mapping[str, Sequence[Mapping[str, Any]]] | None = store.fact(FAULTS)
+    stored = store.state.faults
     if stored is None:
         return None
     inputs = SurveyInputs(store)
@@ -123,14 +110,15 @@ def fault_figures(store: Store) -> FaultFigures | None:
 def _fault(fault: ConfirmedFault, inputs: SurveyInputs, kind: AnswerKind[Any]) -> Fault:
     entry = fault.entry
     members = list({one.sample: one for one in reversed(fault.members)}.values())[::-1]
-    checked = Accuracy(**entry["checked"])
+    checked = entry.checked
+    assert checked is not None  # noqa: S101 - confirmed faults have it
     families = Counter(name for one in members for name in family_names(one))
     pairs = Counter((top_label(one.original), top_label(one.deployed)) for one in members)
     worst = sorted(members, key=_severity, reverse=True)[:_WORST]
     return Fault(
         number=fault.number,
-        words=entry["words"],
-        thresholds=tuple(FaultThreshold(**one) for one in entry["thresholds"]),
+        words=entry.words,
+        thresholds=tuple(entry.thresholds),
         inputs=len(members),
         seeds=len({one.seed_id for one in members}),
         families=dict(families.most_common()),

@@ -20,8 +20,8 @@ from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.answers import SCORES, AnswerKind
 from edgeflare.answers.parts import LimitRule, jsonable, later
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
-from edgeflare.campaign.replay.results import REPLAY, replayed_inputs
-from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, Pair, baseline_pairs
+from edgeflare.campaign.replay.results import replayed_inputs
+from edgeflare.campaign.settings.baseline import Pair, baseline_pairs
 from edgeflare.campaign.settings.limits import LimitsConfig, class_number
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
@@ -266,7 +266,7 @@ def known_pairs(store: Store, limits: LimitsConfig, *, own: bool = True) -> set[
 
     Raises UsageError if the baseline can't be read.
     """
-    stored = store.fact(BASELINE_PAIRS) if own else None
+    stored = store.state.baseline_pairs if own else None
     if stored is not None:
         return {(original, deployed) for original, deployed in stored}
     return baseline_pairs(limits) or set()
@@ -284,9 +284,9 @@ class LimitContext:
         self.store = store
         self.limits = own if limits is None else limits
         self.own = self.limits == own
-        self.is_replay = store.fact(REPLAY) is not None
-        self.finished = bool(store.fact("finished"))
-        self.each_device = store.fact("replicas") not in (None, [""])
+        self.is_replay = store.state.is_replay
+        self.finished = store.state.finished
+        self.each_device = store.state.replicas != [""]
 
     def checks(self) -> tuple[LimitCheck, ...]:
         """Return a check for each limit that is set; see `check_limits`."""

@@ -17,7 +17,7 @@ from edgeflare.answers.parts import LimitRule
 from edgeflare.campaign.status import replica_names
 from edgeflare.statistics import CountedPair, clustered_interval, counted_pairs, median, spread
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
-from edgeflare.store import MEASURING, Store
+from edgeflare.store import Store
 from edgeflare.store.columns import OutcomeColumns
 from edgeflare.store.records import SEARCH_ENDS
 from edgeflare.strategies.operators import changing, corruption_names, describe_mutations, join_last
@@ -160,7 +160,7 @@ def _queries(store: Store, rows: OutcomeColumns) -> dict[str, int]:
         "survey": surveyed.survey,
         "search": int(rows.search_queries.sum()),
         "confirmation": int(rows.confirmation_queries.sum()) + surveyed.confirmation,
-        "measuring": sum((store.fact(MEASURING) or {}).values()),
+        "measuring": sum(store.state.measuring_queries.values()),
         "host_only": int(rows.host_only_queries.sum()) + surveyed.host_only,
     }
 

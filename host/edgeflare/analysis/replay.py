@@ -1,6 +1,7 @@
 """Results of a replay, in figures and one by one."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from edgeflare.campaign.replay.results import (
     STATES,
     ReplayedInput,
     ReplayState,
-    replay_fact,
     replayed_inputs,
+    stored_replay,
 )
 from edgeflare.campaign.status import expected_outcomes
 from edgeflare.store import Store, campaign_text, open_store
@@ -151,14 +152,14 @@ def replay_summary(replay: Store | Path) -> ReplaySummary:
     """Return the results of a replay so far. Raises StoreError where its folder can't be used or is
     no replay's."""
     with open_store(replay) as store:
-        source = replay_fact(store)["source"]
+        source = stored_replay(store).source
         inputs = tuple(replayed_inputs(store))
-        models, before = store.models, source.get("models", {})
+        models, before = store.models, source.models
         return ReplaySummary(
             folder=campaign_text(store.folder),
-            source=source["folder"],
-            source_kind=source["kind"],
-            campaign=source.get("campaign"),
+            source=source.folder,
+            source_kind=source.kind,
+            campaign=source.campaign,
             original=models.get("original", {}).get("name"),
             deployed=models.get("deployed", {}).get("name"),
             same_original=_same(models, before, "original"),
@@ -171,7 +172,7 @@ def replay_summary(replay: Store | Path) -> ReplaySummary:
         )
 
 
-def _same(now: dict[str, Any], before: dict[str, Any], which: str) -> bool | None:
+def _same(now: Mapping[str, Any], before: Mapping[str, Any], which: str) -> bool | None:
     """Return whether a model is the one it was; None where either is unknown."""
     digests = [one.get(which, {}).get("sha256") for one in (now, before)]
     return None if None in digests else digests[0] == digests[1]

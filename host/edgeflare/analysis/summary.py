@@ -30,9 +30,8 @@ from edgeflare.answers.values import ValueFigures
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.explanation import Explanation, explained_devices, stored_explanation
 from edgeflare.statistics import rounded_up, upper_bound
-from edgeflare.store import WALL_S, Store, campaign_text, open_store
+from edgeflare.store import Store, campaign_text, open_store
 from edgeflare.store.location import is_campaign
-from edgeflare.store.records import REPLAY
 from edgeflare.types import TRIGGERS, Status
 
 if TYPE_CHECKING:
@@ -89,7 +88,6 @@ def control_figures(store: Store) -> ControlFigures | None:
     if not config.get("control"):
         return None
     from edgeflare.campaign.status import (
-        REFUSED,
         Alarms,
         control_folder,
         count_alarms,
@@ -102,9 +100,9 @@ def control_figures(store: Store) -> ControlFigures | None:
     runtime: dict[str, Any] = {}
     counts, finished = Alarms(0, 0, 0, None), 0
     total = store.seed_count()
-    exists = bool(store.fact("control_begun")) and is_campaign(folder)
-    refusal = store.fact(REFUSED)
-    ended = bool(store.fact("control_finished"))
+    exists = store.state.control_begun and is_campaign(folder)
+    refusal = store.state.control_refused
+    ended = store.state.control_finished
     state: ControlState = "begun" if exists else "not-begun"
     if ended:
         state = "refused" if refusal else "finished" if exists else "gone"
@@ -292,7 +290,7 @@ def _summary(store: Store) -> Summary:
             compared, every_device = agreements(explained)
     telemetry = TelemetryCounts(store.telemetry())
     slowed = telemetry.slowed()
-    expected = seeds * len(store.fact("replicas") or [""])
+    expected = seeds * len(store.state.replicas)
     context = LimitContext(store)  # limits, survey and verdict need the same figures
     return Summary(
         **vars(figures),
@@ -309,7 +307,7 @@ def _summary(store: Store) -> Summary:
         original_right=answers.original_right,
         deployed_right=answers.deployed_right,
         success_rate=found / searched if searched else None,
-        wall_s=store.fact(WALL_S),
+        wall_s=store.state.wall_s,
         transfers=transfers(store.replays()),
         agreements=compared,
         every_device=every_device,
@@ -333,7 +331,7 @@ def _summary(store: Store) -> Summary:
 
 
 def _replay(store: Store) -> "ReplayFigures | None":
-    if store.fact(REPLAY) is None:
+    if not store.state.is_replay:
         return None
     from edgeflare.analysis.replay import replay_summary
 

@@ -171,7 +171,7 @@ def survey_figures(store: Store) -> SurveyFigures | None:
     every, families = inputs.part(), inputs.families()
     agreeing = [name for name, part in families.items() if not part.found]
     unsure, failed = store.columns.unsure_seeds()
-    answered = sum(store.columns.answered_seeds(one) for one in store.fact("replicas") or [""])
+    answered = sum(store.columns.answered_seeds(one) for one in store.state.replicas)
     means = {inputs.kind.distance_name: every.mean_distance}
     return SurveyFigures(
         overall=every.rate if every.inputs else None,

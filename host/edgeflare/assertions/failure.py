@@ -64,7 +64,7 @@ def failure_text(folder: Path) -> str | None:
 
 def _title(store: Store, crossed: Sequence[LimitCheck], unanswered: Sequence[OutcomeRecord]) -> str:
     original, deployed = (store.models[which]["name"] for which in ("original", "deployed"))
-    devices = ", ".join(device["name"] for device in store.fact("devices") or ())
+    devices = ", ".join(store.state.device_names)
     why = f"{deployed} on {devices} is not shown to agree with {original}"
     if unusable := unusable_answers(store):
         return f"{why}: {unusable[0].words}"

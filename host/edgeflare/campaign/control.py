@@ -32,13 +32,13 @@ from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.settings.templates import FOLDER, demo_config
 from edgeflare.campaign.stages import not_interrupted, state_after
-from edgeflare.campaign.status import REFUSED, control_folder, count_alarms
+from edgeflare.campaign.status import control_folder, count_alarms
 from edgeflare.devices import LOCAL, DeviceStatus, runtime_for
 from edgeflare.errors import EdgeFlareError, ModelError, PreflightError, StrategyError, UsageError
 from edgeflare.models import InputOptions
 from edgeflare.models.image_input import options_in_file, scaling_of_range
 from edgeflare.statistics import rounded_up
-from edgeflare.store import SEED_ORIGINS, SeedInput, Store
+from edgeflare.store import SeedInput, Store
 from edgeflare.store.creation import remove_folder
 from edgeflare.store.database import batches, decoding, translate_errors
 from edgeflare.store.location import DATABASE_NAME, POINTER_NAME, is_campaign
@@ -145,8 +145,8 @@ def run_control(
         except _PERMANENT as error:
             why = str(error).removeprefix(_PREFIX)
             _notice(f"the control can't be run: {why}", store, reporter)
-            store.set_fact(REFUSED, why)
-        store.set_fact("control_finished", True)
+            store.state.control_refused = why
+        store.state.control_finished = True
     except BaseException as error:
         with not_interrupted():
             reporter.end(state_after(error), str(error))
@@ -282,10 +282,10 @@ def _other_arithmetic(runtime: str, options: Mapping[str, Any]) -> dict[str, Any
 def _can_resume(store: Store) -> bool:
     """Whether there is a control to resume; an incomplete folder of one is deleted."""
     folder = control_folder(store.folder)
-    if store.fact("control_begun"):
+    if store.state.control_begun:
         if is_campaign(folder):
             return True
-        store.set_fact("control_begun", False)
+        store.state.control_begun = False
     with translate_errors(folder):
         if folder.is_dir() and all(map(_is_of_a_campaign, folder.iterdir())):
             remove_folder(folder)
@@ -298,7 +298,7 @@ def _is_of_a_campaign(path: Path) -> bool:
 
 def _fill(store: Store, control: Store) -> None:
     """Copy the campaign's seeds into the control: their files may be deleted by now."""
-    store.set_fact("control_begun", True)
+    store.state.control_begun = True
     if store.sample_rate is not None:
         control.set_sample_rate(store.sample_rate)
     known = control.seed_ids()
@@ -310,8 +310,8 @@ def _fill(store: Store, control: Store) -> None:
         )
     if control.campaign["seeds"].get("prioritise") not in (None, "drift"):
         copy_partners(store, control)
-    if origins := store.fact(SEED_ORIGINS):
-        control.set_fact(SEED_ORIGINS, origins)
+    if origins := store.state.seed_origins:
+        control.state.seed_origins = origins
     control.complete_seeds([], [])
 
 

@@ -31,9 +31,9 @@ from edgeflare.campaign.provenance import (
     environment,
 )
 from edgeflare.campaign.seeds import check_search_options, seed_source
-from edgeflare.campaign.settings.baseline import BASELINE_PAIRS, baseline_pairs
+from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
+from edgeflare.campaign.settings.limits import check_kind_limits
 from edgeflare.campaign.stages import Campaign, strategy_of
 from edgeflare.campaign.status import failed_replicas, is_finished, is_searched
 from edgeflare.campaign.survey.references import check_references
@@ -44,12 +44,11 @@ from edgeflare.errors import UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
-from edgeflare.store import FAULTS, CampaignLock, Store, campaign_text, folder_at
+from edgeflare.store import CampaignLock, Store, campaign_text, folder_at
 from edgeflare.store.creation import check_database
 from edgeflare.store.database import decoding
 from edgeflare.store.location import LONGEST_NAME
 from edgeflare.store.samples import SampleReader
-from edgeflare.store.survey import REFERENCES
 from edgeflare.strategies.registry import other_originals, probe_of, with_full_paths
 from edgeflare.survey import families_for
 from edgeflare.types import TRIGGERS
@@ -192,11 +191,11 @@ def start(
             stack.enter_context(CampaignLock(folder))
             if fill is not None:
                 fill(store)
-            store.set_fact("devices", [_described(device) for device in devices])
+            store.state.devices = [_described(device) for device in devices]
             if baseline is not None:
-                store.set_fact(BASELINE_PAIRS, sorted(baseline))
+                store.state.baseline_pairs = sorted(baseline)
             if names is not None:
-                store.set_fact(CLASS_NAMES, list(names))
+                store.state.class_names = list(names)
             campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
             campaign.start(source, notices)
         _finish(after, store, reporter)
@@ -238,7 +237,7 @@ def resume(
         others = not changes.keys().isdisjoint(("devices", "inventory"))
         begun = {**WITHOUT_SURVEY, **store.campaign}
         config = config_from(merge(begun, changes), str(folder), typed)
-        if fill is not None and not store.fact("seeds_complete"):
+        if fill is not None and not store.state.seeds_complete:
             fill(store)
         if not is_searched(store) or others or failed_replicas(store):
             owner = LeaseOwner(store.id, context.name or folder.name)
@@ -249,9 +248,9 @@ def resume(
             else:
                 config.fleet.check_for_workers()
                 if not others:
-                    config = _with_devices(config, store.fact(_BOARDS))
+                    config = _with_devices(config, store.state.boards)
             with ExitStack() as searching:
-                with_seeds = not store.fact("seeds_complete")
+                with_seeds = not store.state.seeds_complete
                 original, source = _load(config, searching, with_seeds=with_seeds)
                 fleet = searching.enter_context(
                     _open_fleet(devices, config, owner, reporter, context, need_all=False)
@@ -273,7 +272,7 @@ def resume(
                 check_one_model(fleet)
                 store.set_campaign(config.model_dump(mode="json"))
                 if cluster is None:
-                    store.set_fact("devices", [_described(device) for device in devices])
+                    store.state.devices = [_described(device) for device in devices]
                 store.add_environment(found)
                 campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
                 campaign.resume(source, notices)
@@ -295,9 +294,9 @@ def _read_all(store: Store, *, with_samples: bool) -> Sequence[str]:
     """
     rest = (store.replays(), store.telemetry(), store.survey(), store.surveyed_seeds())
     deque(chain(*rest), maxlen=0)
-    for name in store.fact(REFERENCES) or ():
+    for name in store.state.references:
         deque(store.reference_answers(name), maxlen=0)
-    _ = store.fact(FAULTS), store.models, store.environment, store.devices()
+    _ = store.state.faults, store.models, store.environment, store.devices()
     seeds = {seed.id: seed.sample for seed in store.seeds()}
     shown: set[str] = set()
     for one in store.outcomes():
@@ -331,7 +330,7 @@ def check_families(config: CampaignConfig) -> None:
 
 def _finish(after: After | None, store: Store, reporter: Reporter) -> None:
     """Call `after` where the search is finished, with the resolved configuration."""
-    if after is not None and store.fact("finished") and not is_finished(store):
+    if after is not None and store.state.finished and not is_finished(store):
         after(config_from(store.campaign, str(store.folder)), store, reporter)
 
 
@@ -378,12 +377,8 @@ def _campaign(
     if cluster is None:
         return Campaign(config, original, fleet, sides, store, reporter)
     stated = list(config.devices) if "devices" in config.model_fields_set else None
-    store.set_fact(_BOARDS, stated)
+    store.state.boards = stated
     return cluster.campaign(config, original, sides, store, reporter)
-
-
-_BOARDS = "boards wanted"
-"""The fact that has the names of the workers' devices that take part; None: all of them."""
 
 
 def _with_devices(config: CampaignConfig, names: Sequence[str] | None) -> CampaignConfig:
@@ -409,7 +404,7 @@ def stored_devices(store: Store) -> list[Device]:
 
     Raises UsageError where the plug-in of a device's transport or runtime is not installed.
     """
-    known = store.fact("devices") or ()
+    known = store.state.devices
     with decoding(store.folder, "the fact 'devices'"):
         for one in known:
             plugins.check_installed("transport", one.get("transport", "ssh"), BUILT_IN_TRANSPORTS)

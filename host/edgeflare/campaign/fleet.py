@@ -37,7 +37,7 @@ from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
 from edgeflare.models import AnswerReader, OriginalModel, as_output
 from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
-from edgeflare.store import MEASURING, SEED_ROWS, SeedRecord, Store
+from edgeflare.store import CampaignState, SeedRecord, Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -321,7 +321,7 @@ class CampaignStage:
         self._reporter = reporter
         self._oracle = oracle
         self._replicas = replicas
-        self._rows: Mapping[str, int] = store.fact(SEED_ROWS) or {}
+        self._rows = store.state.seed_rows
         self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
 
     def _seeds(self, replica: str) -> Iterator[SeedRecord]:
@@ -362,7 +362,9 @@ class CampaignStage:
                 concurrency=self._config.concurrency if limited else None,
                 one_trip=self._config.one_trip,
             ),
-            on_stopped=lambda name, count: add_queries(self._store, MEASURING, {name: count}),
+            on_stopped=lambda name, count: add_queries(
+                self._store, CampaignState.measuring_queries, {name: count}
+            ),
             on_flush=on_flush,
         )
 

@@ -270,7 +270,7 @@ def changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
     """Yield a sentence for each seed file that has changed."""
     source: Path = config.seeds.path
     if not source.exists():
-        if not store.fact("seeds_complete"):
+        if not store.state.seeds_complete:
             yield f"the seeds at {source} are gone"
         return  # the samples are in the campaign's store
     known = ((seed.id, seed.file_sha256) for seed in store.seeds() if seed.file_sha256)

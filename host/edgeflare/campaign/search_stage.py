@@ -18,7 +18,7 @@ from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.priority import drift_order
 from edgeflare.campaign.resolution import STRATEGY
-from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples, partners
+from edgeflare.campaign.seeds import partner_samples, partners
 from edgeflare.campaign.status import add_queries, count_outcomes, expected_outcomes
 from edgeflare.campaign.workers.pool import WorkerPool
 from edgeflare.campaign.workers.program import WorkerSettings, probed
@@ -37,9 +37,8 @@ from edgeflare.scheduler import (
     SingleQueryJob,
     SingleQueryResult,
 )
-from edgeflare.store import MEASURING, OutcomeRecord, ReplayRecord, Store
+from edgeflare.store import CampaignState, OutcomeRecord, ReplayRecord, Store
 from edgeflare.store.database import decoding
-from edgeflare.store.records import REPLAY
 from edgeflare.store.samples import LazySamples
 from edgeflare.survey import PARTNERS
 from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Scores, Seed, Status, Strategy, Task
@@ -66,7 +65,7 @@ class SearchStage(CampaignStage):
             self._store,
             self._oracle,
         )
-        digests = self._store.fact("fingerprints") or {}
+        digests = self._store.state.fingerprints
         kind = self._store.kind
         others = partners(self._store)
         known = {
@@ -90,13 +89,13 @@ class SearchStage(CampaignStage):
                 result, digests[name], device_name=name, replica=self._replica_of[name]
             )
             self._store.add_outcome(record, keep_first=self._only is not None)
-            add_queries(self._store, MEASURING, {name: result.lost_queries})
+            add_queries(self._store, CampaignState.measuring_queries, {name: result.lost_queries})
             tally.add(record, mostly_below_floor=result.mostly_below_floor)
 
         names = names_text(config.devices)
         total = expected_outcomes(self._store)
         to_end = total if self._only is None else tally.done + len(self._only)
-        replayed = self._store.fact(REPLAY) is not None
+        replayed = self._store.state.is_replay
         self._reporter(
             Stage("replay", f"on {names}", total)
             if replayed
@@ -279,7 +278,7 @@ class SearchStage(CampaignStage):
         )
         answers: dict[str, Sequence[Scores]] = {
             digest: [np.array(one, np.float64) for one in both]
-            for digest, both in (self._store.fact(PARTNER_ANSWERS) or {}).get(replica, {}).items()
+            for digest, both in self._store.state.partner_answers.get(replica, {}).items()
         }
         for seed in first:
             both = () if seed.outputs is None else (seed.outputs.original, seed.outputs.deployed)
@@ -290,7 +289,7 @@ class SearchStage(CampaignStage):
         found = [answers[digest] for digest in digests if digest in answers]
         if not found:
             return None
-        with decoding(self._store.folder, f"the fact {PARTNER_ANSWERS!r}"):  # of unlike lengths
+        with decoding(self._store.folder, "the fact 'partner answers'"):  # of unlike lengths
             original, deployed = (
                 np.array(scores, np.float64) for scores in zip(*found, strict=True)
             )

@@ -11,8 +11,6 @@ from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Stage, Step
 from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.pair.health import (
-    ANSWERS_CHECKED,
-    MODELS,
     SEEDS_REPEATED,
     count_constant,
     is_other_answer,
@@ -25,8 +23,7 @@ from edgeflare.campaign.pair.model_pair import (
 )
 from edgeflare.campaign.priority import FIRST_SEEDS
 from edgeflare.campaign.provenance import model_identity
-from edgeflare.campaign.seeds import PARTNER_ANSWERS, partner_samples
-from edgeflare.campaign.settings.limits import CLASS_NAMES
+from edgeflare.campaign.seeds import partner_samples
 from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.models import AnswerReader, RawOutput
@@ -38,8 +35,8 @@ from edgeflare.scheduler import (
     SingleQueryResult,
     chain_seed,
 )
-from edgeflare.store import MEASURING, SEED_QUERIES, OutcomeRecord, SeedAnswer, SeedRecord, Store
-from edgeflare.store.records import REPLAY
+from edgeflare.store import CampaignState, OutcomeRecord, SeedAnswer, SeedRecord, Store
+from edgeflare.store.state import AnswerCounts, AnswersChecked
 from edgeflare.types import Decision, Output, Query, Status
 
 _HOPELESS = 3
@@ -95,7 +92,7 @@ class SeedStage(CampaignStage):
             for which in ("original", "deployed")
         )
         (original, deployed), doubts = readers(self._config, sides, (raws[0], raws[1]))
-        count = class_names_notice(self._config, self._store.fact(CLASS_NAMES), original)
+        count = class_names_notice(self._config, self._store.state.class_names, original)
         for doubt in [*doubts, *([count] if count else [])]:
             self._reporter.notice(doubt)
         self._store.set_models(
@@ -184,56 +181,62 @@ class SeedStage(CampaignStage):
         others = set(partner_samples(self._store) or ()) - {
             seed.sample for seed in self._store.seeds()
         }
-        known: dict[str, Any] = self._store.fact(PARTNER_ANSWERS) or {}
+        known = self._store.state.partner_answers
         for replica, names in self._replicas.items():
             if not others or replica in known:
                 continue
             if not self._limits_leave(names, len(others)):
                 return False
-            found: dict[str, list[list[float]]] = {}
+            found: dict[str, tuple[list[float], list[float]]] = {}
             queries: Counter[str] = Counter()
 
             def add(
                 answered: SingleQueryResult[str],
                 name: str,
-                found: dict[str, list[list[float]]] = found,
+                found: dict[str, tuple[list[float], list[float]]] = found,
                 queries: Counter[str] = queries,
             ) -> None:
                 queries[name] += 1
-                both = answered.outputs and answered.outputs[:2]
-                if both and all(one is not None and is_finite(one) for one in both):
-                    found[answered.key] = [
-                        class_scores(one).tolist() for one in both if one is not None
-                    ]
+                original, deployed = (answered.outputs or (None, None))[:2]
+                if original is None or deployed is None:
+                    return
+                if is_finite(original) and is_finite(deployed):
+                    found[answered.key] = (
+                        class_scores(original).tolist(),
+                        class_scores(deployed).tolist(),
+                    )
 
             jobs = (SingleQueryJob(one, self._store.get_sample(one)) for one in sorted(others))
             feed: Feed[SingleQueryResult[str]] = Feed(jobs)
             scheduler = self._scheduler(dict.fromkeys(names, feed), read.deployed, limited=True)
             self._measure(scheduler, add, queries)
             known = {**known, replica: found}
-            self._store.set_fact(PARTNER_ANSWERS, known)
+            self._store.state.partner_answers = known
         return True
 
     def check_answers(self, read: OutputReaders) -> None:
         """Store whether the answers to the seeds are constant, and whether they repeat."""
         for replica, names in self._replicas.items():
-            known: dict[str, Any] = self._store.fact(ANSWERS_CHECKED) or {}
+            known = self._store.state.answers_checked
             if replica not in known:
-                constant = {model: count_constant(self._store, replica, model) for model in MODELS}
-                about = {"repeated": self._repeated(replica, names, read), "constant": constant}
-                self._store.set_fact(ANSWERS_CHECKED, {**known, replica: about})
+                constant = AnswerCounts(
+                    deployed=count_constant(self._store, replica, "deployed"),
+                    original=count_constant(self._store, replica, "original"),
+                )
+                about = AnswersChecked(self._repeated(replica, names, read), constant)
+                self._store.state.answers_checked = {**known, replica: about}
 
-    def _repeated(self, replica: str, names: Sequence[str], read: OutputReaders) -> dict[str, int]:
+    def _repeated(self, replica: str, names: Sequence[str], read: OutputReaders) -> AnswerCounts:
         """Ask both models about the first answered seeds again; count the seeds and other answers.
 
         These queries count as measurements. None are asked where the query limits don't leave as
         many, nor where devices may differ: another one may have answered before; nor in a replay, most
         of whose inputs deviate and are confirmed anyway.
         """
-        counts = {"seeds": 0, "deployed": 0, "original": 0}
+        counts: AnswerCounts = {"seeds": 0, "deployed": 0, "original": 0}
         answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
         first = list(islice(answered, SEEDS_REPEATED))
-        is_replay = self._store.fact(REPLAY) is not None
+        is_replay = self._store.state.is_replay
         is_mixed = self._config.fleet.allow_mixed
         if is_replay or is_mixed or not self._limits_leave(names, len(first)):
             return counts
@@ -263,7 +266,7 @@ class SeedStage(CampaignStage):
             scheduler.run(add, lambda: None)
         finally:
             # of an interrupted part, too: the devices have answered them
-            add_queries(self._store, MEASURING, queries)
+            add_queries(self._store, CampaignState.measuring_queries, queries)
         if scheduler.left:
             raise DeviceAwayError(
                 "inputs are left that the models have not answered: "
@@ -296,7 +299,7 @@ class SeedStage(CampaignStage):
         try:
             scheduler.run(add, lambda: self._reporter(Step(len(found))))
         finally:
-            add_queries(self._store, SEED_QUERIES, queries)
+            add_queries(self._store, CampaignState.seed_queries, queries)
         if not found:
             raise InferenceFailedError(failures[0])
         return [found[seed.id] for seed in first if seed.id in found]
@@ -348,7 +351,7 @@ class _AnswerBuffer:
     def flush(self) -> None:
         self._store.add_seed_answers(self._waiting, self._replica)
         self._waiting = []
-        add_queries(self._store, SEED_QUERIES, self._queries)
+        add_queries(self._store, CampaignState.seed_queries, self._queries)
         self._queries.clear()
 
 

@@ -31,6 +31,7 @@ from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, op
 from edgeflare.store import Store
 from edgeflare.store.database import BATCH, batches
 from edgeflare.store.samples import LazySamples
+from edgeflare.store.state import Partner
 from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
 from edgeflare.types import Issue, SeedInput, Task
@@ -39,9 +40,6 @@ from edgeflare.words.preflight import sentence
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 """Returns how promising each seed is, [seeds]; it may iterate several times."""
 
-PARTNER_ANSWERS = "partner answers"
-"""The fact that has both models' scores on partners that are no seeds, by replica and digest."""
-_PARTNERS_FACT = "partners"
 _WHOSE = "the original model"
 _FOR_IMAGES = ("size", "resize")
 _FOR_AUDIO = ("cut", "resample")
@@ -125,11 +123,11 @@ def copy_partners(store: Store, to: Store) -> None:
 
     Raises StoreError.
     """
-    stored = store.fact(_PARTNERS_FACT)
+    stored = store.state.partners
     for one in stored or ():
-        to.put_sample(store.get_sample(one["sample"]))
+        to.put_sample(store.get_sample(one.sample))
     if stored is not None:
-        to.set_fact(_PARTNERS_FACT, stored)
+        to.state.partners = stored
 
 
 def partner_samples(store: Store) -> list[str] | None:
@@ -137,10 +135,10 @@ def partner_samples(store: Store) -> list[str] | None:
 
     Raises StoreError.
     """
-    stored = store.fact(_PARTNERS_FACT)
+    stored = store.state.partners
     if stored is None:
         return None
-    return [one["sample"] for one in stored]
+    return [one.sample for one in stored]
 
 
 def expected_audio(
@@ -217,7 +215,7 @@ def store_seeds(
     campaign, but not as seeds; None: they are the first seeds. `priority` returns how promising
     each seed of the source is: the most promising ones are stored, in that order.
     """
-    if store.fact("seeds_complete"):
+    if store.state.seeds_complete:
         return
     if rate is not None:
         store.set_sample_rate(rate)
@@ -237,10 +235,9 @@ def store_seeds(
         reporter(Notice(notice))
     if partners is not None:
         stored = [
-            {"id": one.id, "sample": store.put_sample(one.sample)}
-            for one in islice(partners, PARTNERS)
+            Partner(one.id, store.put_sample(one.sample)) for one in islice(partners, PARTNERS)
         ]
-        store.set_fact(_PARTNERS_FACT, stored)
+        store.state.partners = stored
     store.complete_seeds(source.skipped, notices)
 
 

@@ -33,7 +33,7 @@ from edgeflare.campaign.status import (
     expected_outcomes,
     failed_replicas,
 )
-from edgeflare.campaign.survey.inputs import FAMILIES, SurveyInputs
+from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
@@ -42,8 +42,7 @@ from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
-from edgeflare.store import FAULTS, MEASURING, WALL_S, Store
-from edgeflare.store.records import REPLAY
+from edgeflare.store import CampaignState, Store
 from edgeflare.strategies import build_strategy
 from edgeflare.types import Sample, Strategy
 from edgeflare.words.preflight import sentence
@@ -108,8 +107,8 @@ class Campaign:
         for name, error in self._fleet.missing:
             self._reporter.notice(f"goes on without {name}: {error}")
         try:
-            if self._store.fact("finished"):  # else what is removed or added now counts as lost
-                self._store.set_fact("finished", False)
+            if self._store.state.finished:  # else what is removed or added now counts as lost
+                self._store.state.finished = False
             for replica in failed_replicas(self._store):
                 self._store.remove_failed(replica)
             self._run(source)
@@ -126,8 +125,8 @@ class Campaign:
                 self._run_stages(source)
         finally:
             with not_interrupted():
-                before = self._store.fact(WALL_S) or 0.0
-                self._store.set_fact(WALL_S, before + time.monotonic() - began)
+                before = self._store.state.wall_s or 0.0
+                self._store.state.wall_s = before + time.monotonic() - began
                 for device in slowed_devices(self._store.telemetry()):
                     self._reporter(Notice(device.words))
 
@@ -149,7 +148,7 @@ class Campaign:
             )
         store_seed_rows(self._sides, self._store)
         self._note_devices()
-        if self._config.survey.enabled and self._store.fact(REPLAY) is None:
+        if self._config.survey.enabled and not self._store.state.is_replay:
             if self._is_survey_left():
                 SurveyInputs.begin(self._store, self._config.survey.families)  # raises
             ReferenceStage(*self._common()).check(self._sides[0])
@@ -161,7 +160,7 @@ class Campaign:
         self._part("answer")
         self._part("repeats")
         self._check(read)
-        if self._config.survey.enabled and self._store.fact(REPLAY) is None:
+        if self._config.survey.enabled and not self._store.state.is_replay:
             self._part("survey")
             self._part("pursuit")
             ReferenceStage(*self._common()).answer(original, read.original)
@@ -177,7 +176,7 @@ class Campaign:
             names = names_text([name for name, _ in self._fleet.missing])
             raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
         check_searched(self._store)
-        self._store.set_fact("finished", all_searched(self._store))
+        self._store.state.finished = all_searched(self._store)
 
     def _part(self, part: Part) -> Any:
         """Do one part, with the devices of this process."""
@@ -235,10 +234,10 @@ class Campaign:
 
     def _is_survey_left(self) -> bool:
         """Whether something of the survey or of its pursuit is left, as far as the store tells."""
-        if self._store.fact(FAMILIES) is None:
+        if self._store.state.families is None:
             return True
         if self._config.survey.pursuit != 0:
-            return not {*self._replicas} <= {*(self._store.fact(FAULTS) or ())}
+            return not {*self._replicas} <= {*(self._store.state.faults or ())}
         done = {replica: self._store.surveyed_seed_ids(replica) for replica in self._replicas}
         return any(
             seed.outputs is not None and seed.id not in done[replica]
@@ -253,23 +252,27 @@ class Campaign:
         try:
             yield devices
         finally:
-            add_queries(self._store, MEASURING, {device.name: device.samples for device in devices})
+            add_queries(
+                self._store,
+                CampaignState.measuring_queries,
+                {device.name: device.samples for device in devices},
+            )
 
     def _ended(self) -> None:
         """Leave the last status of a run without an error."""
-        if self._store.fact("finished"):
+        if self._store.state.finished:
             self._reporter.end("finished")
         else:
             self._reporter.end("paused", "the query limit is reached")
 
     def _note_devices(self) -> None:
         """Record which devices take part, and the replicas: also those of devices away just now."""
-        known = dict(self._store.fact("fingerprints") or {})
+        known = dict(self._store.state.fingerprints)
         for session in self._fleet:
             known[session.name] = self._store.add_device(session.fingerprint, session.name)
-        self._store.set_fact("fingerprints", known)
-        names = [device["name"] for device in self._store.fact("devices") or ()]
-        self._store.set_fact("replicas", [""] if self._shared else names)
+        self._store.state.fingerprints = known
+        names = self._store.state.device_names
+        self._store.state.replicas = [""] if self._shared else names
 
     def _check_equivalent(self) -> None:
         """Raise UsageError where devices that are to share the seeds differ."""
@@ -315,7 +318,7 @@ class Campaign:
 
         Not those of a replay, whose inputs are there because they deviate.
         """
-        if self._store.fact(REPLAY) is not None:
+        if self._store.state.is_replay:
             return
         preflight = Preflight(
             *(self._config, self._original, self._fleet, self._sides),

@@ -18,22 +18,19 @@ from edgeflare._internal.text import counted, reason
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import InferenceFailedError, StoreError
 from edgeflare.store import (
-    MEASURING,
-    SEED_QUERIES,
     CampaignLock,
     OutcomeCounts,
     Store,
     campaign_text,
 )
 from edgeflare.store.documents import moment, read_json, validated
-from edgeflare.store.records import REPLAY
+from edgeflare.store.state import Counts, Fact
 from edgeflare.types import TRIGGERS, Status
 
 
 def replica_names(store: Store) -> Sequence[str]:
     """Return the replicas: "" alone where devices share the seeds, else the devices' names."""
-    known: Sequence[str] = store.fact("replicas") or [""]
-    return known
+    return list(store.state.replicas)
 
 
 def count_outcomes(store: Store) -> OutcomeCounts:
@@ -55,7 +52,7 @@ def all_searched(store: Store) -> bool:
 
 def is_searched(store: Store) -> bool:
     """Whether every search and every replay is done; outcomes may have been lost since."""
-    return bool(store.fact("finished")) and all_searched(store)
+    return store.state.finished and all_searched(store)
 
 
 def failed_replicas(store: Store) -> dict[str, str]:
@@ -98,21 +95,21 @@ def check_searched(store: Store) -> None:
 
 def is_finished(store: Store) -> bool:
     """Whether every search and every replay is done, and the control where one is wanted."""
-    controlled = not store.campaign.get("control") or store.fact("control_finished")
+    controlled = not store.campaign.get("control") or store.state.control_finished
     return bool(controlled) and is_searched(store)
 
 
-def add_queries(store: Store, kind: str, queries: Mapping[str, int]) -> None:
-    """Add each device's queries outside of searches; `kind`: SEED_QUERIES or MEASURING."""
+def add_queries(store: Store, kind: Fact[Counts], queries: Mapping[str, int]) -> None:
+    """Add each device's queries outside of searches; `kind` of `CampaignState`."""
     if any(queries.values()):
-        store.change_fact(kind, lambda before: dict(Counter(before or {}) + Counter(queries)))
+        store.state.change(kind, lambda before: Counter(before) + Counter(queries))
 
 
 def queries_before(store: Store) -> Counter[str]:
     """Return each device's queries so far: of measurements, seeds, survey and ended searches."""
     spent: Counter[str] = Counter()
-    for kind in (MEASURING, SEED_QUERIES):
-        spent.update(store.fact(kind) or {})
+    spent.update(store.state.measuring_queries)
+    spent.update(store.state.seed_queries)
     spent.update(store.survey_counts().by_device)
     rows = store.columns.outcomes()
     queries = rows.search_queries + rows.confirmation_queries
@@ -122,7 +119,6 @@ def queries_before(store: Store) -> Counter[str]:
 
 
 CONTROL_NAME = "control"
-REFUSED = "control_refused"
 """Name of the fact with the reason why a control can't be run."""
 
 
@@ -257,7 +253,7 @@ def campaign_status(folder: Path) -> CampaignStatus:
             folder=campaign_text(folder),
             state=state,
             message="" if state in ("running", "finished") else _message(left, store),
-            stage="search" if store.fact(REPLAY) is None else "replay",
+            stage="replay" if store.state.is_replay else "search",
             detail="",
             done=done.done,
             total=expected_outcomes(store),
@@ -276,7 +272,7 @@ def _state(running: bool, written: RunState) -> RunState:
 
 def _message(left: CampaignStatus, store: Store) -> str:
     """Return why it stopped, and which part of it is finished."""
-    of_search = "its search is finished, its control is not" if store.fact("finished") else ""
+    of_search = "its search is finished, its control is not" if store.state.finished else ""
     killed = "its process ended without a word: killed, or the machine went down"
     why = left.message or (killed if left.state == "running" else "")
     return "; ".join(filter(None, [why, of_search]))

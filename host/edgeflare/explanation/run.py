@@ -61,7 +61,7 @@ from edgeflare.models.tensors import open_graph
 from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.location import deletion_text, is_campaign
-from edgeflare.store.records import REPLAY, ReplayInput
+from edgeflare.store.records import ReplayInput
 from edgeflare.types import Output
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _explained(
             notices.append(Remark("preprocessing unknown"))
     stored = stored_answers(store, {name: inputs[name] for name in chosen})
     faults = {
-        survey_id(member): str(fault.entry["words"])
+        survey_id(member): fault.entry.words
         for fault in confirmed_faults(store)
         for member in fault.members
     }
@@ -343,8 +343,8 @@ class _Walk:
         if not is_campaign(folder):
             return None
         with Store.open(folder) as store:
-            fact = store.fact(REPLAY)
-        return None if fact is None else findings & set(fact["selected"])
+            replay = store.state.replay
+        return None if replay is None else findings & set(replay.selected)
 
     def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:
         """Return both models' answers to inputs, of these ids, on a rung."""
@@ -364,7 +364,7 @@ class _Walk:
                         f"{self._folder} was explained with other models or options: delete "
                         f"{deletion_text(folder.parent)} to explain it anew"
                     )
-                finished = store.fact("finished")
+                finished = store.state.finished
             if not finished:
                 executor.resume(folder, fill=resume_import, context=context)
         else:

@@ -23,7 +23,6 @@ from edgeflare.errors import UsageError
 from edgeflare.explanation.results import SHRUNK_FOLDER, Distances, ShrunkFinding, ShrunkFindings
 from edgeflare.metrics import l2, linf, ssim
 from edgeflare.store import (
-    SEED_ORIGINS,
     CampaignLock,
     OutcomeRecord,
     SeedInput,
@@ -177,7 +176,7 @@ def _fill(store: Store, chosen: Sequence[ReplayInput], shrinking: Store) -> None
             for one in batch
         )
     origins = seed_origins(store, {one.id: one.seed_id for one in chosen})
-    shrinking.set_fact(SEED_ORIGINS, origins)
+    shrinking.state.seed_origins = origins
     shrinking.complete_seeds([], [])
 
 

@@ -285,7 +285,7 @@ def search_figures(store: Store) -> SearchFigures:
         latency_s=None if telemetry is None else telemetry.latency_median_s,
         temperature_c=None if telemetry is None else telemetry.temperature_max_c,
         throttled=bool(summary.throttled),
-        whole=bool(store.fact("finished")),
+        whole=store.state.finished,
         **_survey_figures(summary),
     )
 

@@ -124,7 +124,7 @@ def check_finished(folder: Path) -> None:
     """Raise UsageError where a campaign isn't finished; StoreError."""
     unfinished = summarize(folder).unfinished
     with Store.open(folder) as store:
-        if unfinished or not store.fact("seeds_complete"):
+        if unfinished or not store.state.seeds_complete:
             raise UsageError(
                 f"the search of {folder} isn't finished: finish it with `edgeflare resume "
                 f"{campaign_text(folder)}` first"

@@ -38,7 +38,7 @@ from edgeflare.reports.explanation import explanation_blocks, explanation_json
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
 from edgeflare.store import folder_at, open_store
-from edgeflare.words.survey import coverage_words
+from edgeflare.words.faults import coverage_words
 from edgeflare.words.verdict import evidence, unusable_sentences, verdict_text, verdict_words
 
 MOST_SHOWN = 10

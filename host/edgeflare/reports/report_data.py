@@ -14,7 +14,6 @@ from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import campaign_status
 from edgeflare.reports.campaign import answers_text
 from edgeflare.store import OutcomeRecord, Store
-from edgeflare.store.records import REPLAY
 from edgeflare.types import TRIGGERS
 from edgeflare.words.verdict import guidance, progress, verdict_text
 
@@ -88,7 +87,7 @@ def report_data(
         store=store,
         summary=summary,
         limits=summary.limits if limits is None else limits,
-        replay=replay_summary(store) if store.fact(REPLAY) else None,
+        replay=replay_summary(store) if store.state.is_replay else None,
         names=known_class_names(store, class_names),
     )
 

@@ -139,8 +139,9 @@ def _blocks(
         try:
             block = read()
         except error as reason:
-            where = f" somewhere after {done / rate:.1f} s" if done else ""
-            raise UnreadableError(f"its sound is damaged{where}") from reason
+            raise UnreadableError(
+                f"its sound is damaged{f' somewhere after {done / rate:.1f} s' if done else ''}"
+            ) from reason
         if not len(block):
             break
         done += len(block)

@@ -27,13 +27,14 @@ from edgeflare.seeds.npz import Archive
 from edgeflare.seeds.source import Found, MediaItem, MediaReader, MediaSeeds
 from edgeflare.seeds.types import AUDIO, SeedSource, UnreadableError
 from edgeflare.types import Sample, SeedInput, Skipped
+from edgeflare.words.seeds import audio_notices, taken_before
 
 _LONG_WINDOW_S = 10
 """A model whose input is as long usually takes shorter clips, with silence at the end."""
 
 
 @dataclass
-class NoticeCounts:
+class ClipCounts:
     """Counts of recordings, of clips, and of resampled recordings by their rate in Hz."""
 
     clips: int = 0
@@ -64,51 +65,6 @@ class NoticeCounts:
         if rules.samples is not None and rules.samples < _LONG_WINDOW_S * rules.rate:
             self.shorter += len(clip.samples) < rules.samples
 
-    def notices(self, rules: AudioRules, repeated: int, limit: int | None) -> Iterator[str]:
-        """Yield a sentence for each count that is not 0; `repeated` clips equal another one.
-
-        `limit`: how many clips are taken at most.
-        """
-        if self.windows and self.clips == limit:
-            yield (
-                f"The limit counts clips, and windows are clips: {_counted(limit, 'clip')} of "
-                f"{_counted(self.recordings, 'recording')} taken, one of each recording before a second "
-                "one of any."
-            )
-        if self.mixed:
-            yield f"{_counted(self.mixed, 'recording')} had several channels; their mean was taken."
-        for rate, count in sorted(self.resampled.items()):
-            rest = f"; there is nothing in it above {rate / 2:g} Hz" if rate < rules.rate else ""
-            yield f"{_counted(count, 'recording')} of {rate} Hz resampled to {rules.rate} Hz{rest}."
-        if self.cut:
-            yield self._of_cut(rules)
-        if self.shorter:
-            yield (
-                f"{_counted(self.shorter, 'clip')} shorter than the {rules.seconds(rules.window)} "
-                "that the model takes; its preprocessing adds silence at the end."
-            )
-        if self.clipped:
-            yield (
-                f"{_counted(self.clipped, 'recording')} clipped: several samples in a row are at "
-                "full scale; all were kept."
-            )
-        if self.beyond:
-            yield f"{_counted(self.beyond, 'clip')} went beyond [-1, 1], and end there now."
-        if self.silent:
-            yield f"{_counted(self.silent, 'clip')} silent, all samples 0; all were kept."
-        if repeated:
-            clips = _counted(repeated, "clip")
-            yield f"{clips} had the same samples as another one; all were kept."
-
-    def _of_cut(self, rules: AudioRules) -> str:
-        length = rules.seconds(rules.window)
-        longer = f"{_counted(self.cut, 'recording')} longer than {length}"
-        if rules.cut == "first":
-            return f"{longer}; the first {length} of each was taken."
-        short = f"; the rest of {self.dropped}, less than half a window, was dropped"
-        dropped = short if self.dropped else ""
-        return f"{longer}, cut into {self.windows} windows of {length}{dropped}."
-
 
 @dataclass
 class _Progress:
@@ -119,10 +75,6 @@ class _Progress:
     ended: bool = False
     is_clipped: bool = False
     digest: str | None = None
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 _Opening: TypeAlias = Callable[[str | None], AbstractContextManager[Recording]]
@@ -189,11 +141,15 @@ class _AudioSeeds(MediaSeeds[_Opening]):
         self._most_open = 1 if are_rows_large else max(1, most_open)
 
     def __iter__(self) -> Iterator[SeedInput]:
-        self._tally = NoticeCounts()
+        self._tally = ClipCounts()
         return super().__iter__()
 
     def _counts(self, repeated: int) -> Iterator[str]:
-        return self._tally.notices(self._rules, repeated, self._limit)
+        rules, counts = self._rules, {**vars(self._tally), "repeated": repeated}
+        window = rules.seconds(rules.window)
+        return audio_notices(
+            counts, rate=rules.rate, window=window, cut=rules.cut, limit=self._limit
+        )
 
     def _visits(self) -> Generator[Generator[SeedInput, None, None], None, None]:
         """Yield the seeds of each recording; with a limit a window of each, then the next one of each.
@@ -246,7 +202,7 @@ class _AudioSeeds(MediaSeeds[_Opening]):
                         seed_id = _id(item.id, clip, self._rules.rate)
                         reason = _unusable(clip.samples)
                         if reason is not None:
-                            self.skipped.append(Skipped(seed_id, reason))
+                            self.skipped.append(Skipped(seed_id, str(reason)))
                             continue
                         done.given += 1
                         done.ended = clip.start is None
@@ -261,9 +217,7 @@ class _AudioSeeds(MediaSeeds[_Opening]):
                     tally.dropped += bool(done.given and clips.dropped)
         except UnreadableError as error:
             done.ended = True
-            taken = _counted(done.given, "window")
-            before = f"; what is before that was taken, {taken}" if done.given else ""
-            self.skipped.append(Skipped(item.id, f"{error}{before}"))
+            self.skipped.append(Skipped(item.id, f"{error}{taken_before(done.given)}"))
 
 
 def _next_of(seeds: Generator[SeedInput, None, None]) -> Generator[SeedInput, None, None]:
@@ -279,13 +233,15 @@ def _id(name: str, clip: Clip, rate: int) -> str:
     return f"{name}@{seconds}.{rest * 1000 // rate:03d}s"
 
 
-def _unusable(samples: Sample) -> str | None:
+def _unusable(samples: Sample) -> UnreadableError | None:
     """Return why a clip, float32 [samples], can't be used."""
     if not np.isfinite(samples).all():
-        return "it holds NaN or infinity"
+        return UnreadableError("it holds NaN or infinity")
     peak = float(np.abs(samples).max())
     if peak > _OTHER_SCALE:
-        return f"its samples reach {peak:g}; floating-point audio is expected within [-1, 1]"
+        return UnreadableError(
+            f"its samples reach {peak:g}; floating-point audio is expected within [-1, 1]"
+        )
     return None
 
 

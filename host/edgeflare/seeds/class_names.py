@@ -21,7 +21,7 @@ def read_class_names(path: Path) -> Mapping[int, str]:
     one class the first counts. Raises UsageError for a file that can't be read or has other
     content.
     """
-    return _numbered(read_names(path, f"the file of class names {path}"), path)
+    return _numbered(read_names(path, "the file of class names"), path)
 
 
 def _numbered(data: Any, path: Path) -> Mapping[int, str]:

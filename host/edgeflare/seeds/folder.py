@@ -14,8 +14,14 @@ from edgeflare._internal.text import names_text, reason
 from edgeflare.errors import SeedError
 from edgeflare.seeds.types import Medium, other_medium, sha256_of
 from edgeflare.types import Skipped
+from edgeflare.words.seeds import (
+    FOLDER_UNREADABLE,
+    NAME_NOT_TEXT,
+    NO_MAPPING,
+    UNLABELLED,
+    files_of_other_kinds,
+)
 
-_KINDS_NAMED = 5
 _SUFFIX = re.compile(r"\.[a-z0-9_-]{1,8}")
 
 
@@ -31,15 +37,6 @@ class FolderListing(NamedTuple):
     misplaced: int
     skipped: list[Skipped]
 
-    def describe_others(self) -> str:
-        """Return "3 files", or for some kinds "3 files (2 .heic, 1 .mp4)"."""
-        count = self.others.total()
-        ranked = sorted(self.others.items(), key=lambda kind: (-kind[1], kind[0]))
-        kinds = [f"{found} {suffix}" for suffix, found in ranked if suffix]
-        more = ", ..." if len(kinds) > _KINDS_NAMED else ""
-        named = f" ({', '.join(kinds[:_KINDS_NAMED])}{more})" if kinds else ""
-        return ("1 file" if count == 1 else f"{count} files") + named
-
 
 def _list_files(folder: Path, medium: Medium) -> FolderListing:
     """List a medium's files in a folder and below it; links are followed, loops are not."""
@@ -52,7 +49,7 @@ def _list_files(folder: Path, medium: Medium) -> FolderListing:
             others[_suffix(name)] += 1
             misplaced += other_medium(medium).has(name)
         elif not _is_text(name):
-            skipped.append(Skipped(ascii(name), "its name is not valid UTF-8"))
+            skipped.append(Skipped(ascii(name), NAME_NOT_TEXT))
         else:
             names.append(name)
     return FolderListing(sorted(names, key=natural_key), others, misplaced, skipped)
@@ -63,7 +60,7 @@ def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[str]:
 
     def refuse(error: OSError) -> None:
         name = os.fsdecode(error.filename) if error.filename is not None else str(folder)
-        skipped.append(Skipped(ascii(name), f"the folder can't be read: {error.strerror}"))
+        skipped.append(Skipped(ascii(name), FOLDER_UNREADABLE.format(error.strerror)))
 
     for parent, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
         real = os.path.realpath(parent)
@@ -108,50 +105,51 @@ def labelled_files(folder: Path, labels: dict[str, int] | None, medium: Medium) 
     """
     listing = _list_files(folder, medium)
     if not listing.names and not listing.skipped:
-        raise SeedError(_nothing(folder, listing, medium))
+        raise _nothing(folder, listing, medium)
     notices = []
     if listing.others:
-        what = listing.describe_others()
+        what = files_of_other_kinds(listing.others)
         notices.append(f"{what} in {folder} ignored: no {medium.name} by name.")
     files = [(name, _class_of(name, labels or {})) for name in listing.names]
     unlabelled = sum(label is None for _, label in files)
     if labels is None and any("/" in name for name in listing.names):
-        notices.append(
-            f"The {medium.several}' folders are not used as labels: no label mapping was given."
-        )
+        notices.append(NO_MAPPING.format(f"{medium.several}'"))
     elif labels is not None and unlabelled == len(files):
         raise SeedError(
             f"no {medium.name} of {folder} is in a folder that the label mapping names; "
             f"it names {names_text(labels, 5)}"
         )
     elif labels is not None and unlabelled:
-        notices.append(
-            f"{medium.counted(unlabelled)} had no label: "
-            "they are in no folder that the label mapping names."
-        )
+        notices.append(UNLABELLED.format(medium.counted(unlabelled)))
     return LabelledFiles(files, listing.skipped, notices)
 
 
-def wrong_medium(source: Path, medium: Medium) -> str:
-    """Return the sentence for a single file that isn't one of the medium, nor an archive."""
+def wrong_medium(source: Path, medium: Medium) -> SeedError:
+    """Return the error for a single file that isn't one of the medium, nor an archive."""
     other = other_medium(medium)
     if other.has(source.name):
-        return f"{source} is an {other.name}, and the model takes {medium.called}{medium.hint}"
-    return (
+        return SeedError(
+            f"{source} is an {other.name}, and the model takes {medium.called}{medium.hint}"
+        )
+    return SeedError(
         f"{source} is no folder, {medium.name} or .npz archive; "
         f"{medium.several} end in {', '.join(medium.suffixes)}"
     )
 
 
-def _nothing(folder: Path, listing: FolderListing, medium: Medium) -> str:
+def _nothing(folder: Path, listing: FolderListing, medium: Medium) -> SeedError:
     if listing.misplaced:
         held = other_medium(medium).counted(listing.misplaced)
-        return (
+        return SeedError(
             f"there is no {medium.name} in {folder}; it holds {held}, and the model takes "
             f"{medium.called}{medium.hint}"
         )
-    others = f"; it holds {listing.describe_others()} of other kinds" if listing.others else ""
-    return (
+    others = (
+        f"; it holds {files_of_other_kinds(listing.others)} of other kinds"
+        if listing.others
+        else ""
+    )
+    return SeedError(
         f"there is no {medium.name} in {folder}{others}; "
         f"{medium.several} end in {', '.join(medium.suffixes)}"
     )
@@ -203,7 +201,7 @@ def load_label_mapping(path: Path) -> dict[str, int]:
 
     Raises SeedError for a file that can't be read or says something else.
     """
-    data = read_names(path, f"the label mapping {path}")
+    data = read_names(path, "the label mapping")
     return _checked(dict(_pairs(data, path)), path)
 
 
@@ -213,6 +211,7 @@ def read_names(path: Path, called: str) -> Any:
     `called` is what the errors call the file. Raises SeedError for one that can't be read or
     parsed.
     """
+    called = f"{called} {path}"
     try:
         text = toml.read(path).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -243,9 +242,9 @@ def _pairs(data: Any, path: Path) -> list[tuple[str, Any]]:
     first: dict[str, int] = {}
     for index, name in enumerate(data):
         if not name or name in first:
-            problem = f"the same as entry {first[name] + 1}" if name else "empty"
             raise SeedError(
-                f"the label mapping {path} is ambiguous: entry {index + 1} is {problem}; "
+                f"the label mapping {path} is ambiguous: entry {index + 1} is "
+                f"{f'the same as entry {first[name] + 1}' if name else 'empty'}; "
                 'write it as JSON, like {"cat": 0, "dog": 1}'
             )
         first[name] = index

@@ -224,15 +224,15 @@ def decode(data: bytes) -> DecodedImage:
     """
     pixels_stated = stated_pixels(data)
     if pixels_stated is None:
-        raise UnreadableError(_refusal(data))
+        raise _refusal(data)
     check_pixels(pixels_stated)
     try:
         with _quiet_opencv():
             stored = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     except cv2.error as error:
-        raise UnreadableError(_refusal(data)) from error
+        raise _refusal(data) from error
     if stored is None:
-        raise UnreadableError(_refusal(data))
+        raise _refusal(data)
     pixels = _apply_orientation(np.atleast_3d(stored), orientation(data))
     if pixels.dtype not in (np.uint8, np.uint16):
         raise UnreadableError(
@@ -284,8 +284,10 @@ def _rgb(pixels: Sample) -> Sample:
     return np.ascontiguousarray(pixels[:, :, ::-1])
 
 
-def _refusal(data: bytes) -> str:
-    return "it is damaged, or no image of a known format" if data else "it is empty"
+def _refusal(data: bytes) -> UnreadableError:
+    return UnreadableError(
+        "it is damaged, or no image of a known format" if data else "it is empty"
+    )
 
 
 @contextmanager

@@ -129,7 +129,7 @@ class Archive:
             archive = _zip(file, path)
             name = member(archive, medium.called)
             if name is None:
-                raise SeedError(_lacking(archive, path, medium))
+                raise _lacking(archive, path, medium)
             self._name = name
             self._header = _read_header(archive, name)
             if medium is IMAGES:
@@ -208,21 +208,21 @@ def _zip(file: BinaryIO, path: Path) -> zipfile.ZipFile:
     return zipfile.ZipFile(file)
 
 
-def _lacking(archive: zipfile.ZipFile, path: Path, medium: Medium) -> str:
+def _lacking(archive: zipfile.ZipFile, path: Path, medium: Medium) -> SeedError:
     name, other = medium.called, other_medium(medium)
     if member(archive, other.called) is not None:
-        return f"the archive {path} holds {other.called}, and the model takes {name}{medium.hint}"
+        return SeedError(
+            f"the archive {path} holds {other.called}, and the model takes {name}{medium.hint}"
+        )
+    layouts = {
+        "images": "uint8 [N, height, width, channels]",
+        "audio": "float32 or int16 [N, samples], with their `rate`",
+    }
     held = sorted(one.removesuffix(".npy") for one in archive.namelist())
-    return (
+    return SeedError(
         f"the archive {path} has no array named {name!r}; it has {names_text(held, 5) or 'none'}: put the seeds "
-        f"there as {_LAYOUTS[name]} ({OTHER_INPUTS})"
+        f"there as {layouts[name]} ({OTHER_INPUTS})"
     )
-
-
-_LAYOUTS = {
-    "images": "uint8 [N, height, width, channels]",
-    "audio": "float32 or int16 [N, samples], with their `rate`",
-}
 
 
 def _decoded(pixels: Sample) -> DecodedImage:

@@ -22,6 +22,7 @@ from edgeflare.seeds.images import (
 from edgeflare.seeds.npz import Archive
 from edgeflare.seeds.types import IMAGES, Medium, SeedSource, UnreadableError, digest_of_sample
 from edgeflare.types import Sample, SeedInput, Skipped
+from edgeflare.words.seeds import MAPPING_UNUSED, SAME_PIXELS, TRANSPARENT
 
 _T = TypeVar("_T")
 
@@ -73,13 +74,12 @@ class MediaReader(Generic[_T]):
             )
         if not source.exists():
             raise SeedError(f"there are no seeds at {source}: no such file or folder")
-        unused = "The label mapping is for class folders; it was not used."
-        notices = [] if labels is None else [unused]
+        notices = [] if labels is None else [MAPPING_UNUSED]
         if source.suffix.lower() == ".npz":
             archive = Archive(source, self.medium)
             return Found(lambda: self._entries(archive), len(archive), [], notices)
         if not self.medium.has(source.name):
-            raise SeedError(wrong_medium(source, self.medium))
+            raise wrong_medium(source, self.medium)
         return Found(lambda: iter([self._item(source.name, source, None)]), 1, [], notices)
 
     def _item(self, name: str, path: Path, label: int | None) -> MediaItem[_T]:
@@ -242,11 +242,9 @@ class _ImageSeeds(MediaSeeds[_Read]):
 
     def _counts(self, repeated: int) -> Iterator[str]:
         if self._transparent:
-            count = IMAGES.counted(self._transparent)
-            yield f"{count} had transparent pixels; they were laid over black."
+            yield TRANSPARENT.format(IMAGES.counted(self._transparent))
         if repeated:
-            count = IMAGES.counted(repeated)
-            yield f"{count} had the same pixels as another one; all were kept."
+            yield SAME_PIXELS.format(IMAGES.counted(repeated))
 
 
 def _read(path: Path) -> _Read:

@@ -7,6 +7,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from edgeflare.types import Sample, SeedInput, Skipped
+from edgeflare.words.seeds import AUDIO_IS_STATED
 
 
 class UnreadableError(Exception):
@@ -56,7 +57,7 @@ IMAGES = Medium(
     "image",
     "images",
     (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
-    " (of a model of audio state the front end, for example --input front_end=mlperf-tiny-kws)",
+    AUDIO_IS_STATED,
 )
 AUDIO = Medium(
     "audio",

@@ -5,12 +5,6 @@ from edgeflare.store.creation import folder_at
 from edgeflare.store.location import campaign_text, is_address, is_campaign
 from edgeflare.store.lock import CampaignLock
 from edgeflare.store.records import (
-    FAULTS,
-    MEASURING,
-    SEED_ORIGINS,
-    SEED_QUERIES,
-    SEED_ROWS,
-    WALL_S,
     DeviceRecord,
     OutcomeCounts,
     OutcomeRecord,
@@ -20,18 +14,14 @@ from edgeflare.store.records import (
     SeedRecord,
     TriggerAnswer,
 )
+from edgeflare.store.state import CampaignState
 from edgeflare.store.store import Store, open_store
 from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
 from edgeflare.types import SeedInput, Skipped
 
 __all__ = [
-    "FAULTS",
-    "MEASURING",
-    "SEED_ORIGINS",
-    "SEED_QUERIES",
-    "SEED_ROWS",
-    "WALL_S",
     "CampaignLock",
+    "CampaignState",
     "CorpusRemoved",
     "DeviceRecord",
     "OutcomeCounts",

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
-from typing_extensions import NotRequired, TypedDict
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from edgeflare._internal.text import first_problem
 from edgeflare._internal.toml import leaves
@@ -89,116 +89,6 @@ class _Config(TypedDict, total=False):
     control_model: str | None
 
 
-class _DeviceEntry(TypedDict):
-    name: str
-
-
-class _ReplaySource(TypedDict):
-    kind: str
-    folder: str
-    target: NotRequired[str | None]
-    campaign: NotRequired[str | None]
-    models: NotRequired[dict[str, _Model]]
-
-
-class _Replay(TypedDict):
-    source: _ReplaySource
-    inputs: list[dict[str, Any]]
-    """Each is checked when a `ReplayInput` is made of it."""
-    selected: NotRequired[list[str]]
-    notices: NotRequired[list[str]]
-
-
-class _Threshold(TypedDict):
-    feature: str
-    label: int | None
-    below: bool
-    at: float
-
-
-class _Accuracy(TypedDict):
-    inside: int
-    inside_deviating: int
-    outside: int
-    outside_deviating: int
-
-
-class _Fault(TypedDict):
-    words: str
-    thresholds: list[_Threshold]
-    repeats: bool
-    checked: _Accuracy | None
-    seen: _Accuracy | None
-    inputs: list[Annotated[list[str | int], Field(min_length=3, max_length=3)]]
-
-
-class _Reference(TypedDict):
-    kind: str
-    path: str
-    sha256: str | None
-    of: NotRequired[str]
-    inputs: NotRequired[int]
-    seeds: NotRequired[int]
-
-
-_Count: TypeAlias = Annotated[int, Field(ge=0, lt=2**63)]
-
-
-class _Repeated(TypedDict):
-    seeds: _Count
-    deployed: _Count
-    original: _Count
-
-
-class _Constant(TypedDict):
-    deployed: _Count
-    original: _Count
-
-
-class _AnswersChecked(TypedDict):
-    repeated: NotRequired[_Repeated]
-    constant: NotRequired[_Constant]
-
-
-class _Partner(TypedDict):
-    id: str
-    sample: str
-
-
-_Queries: TypeAlias = dict[str, _Count]
-
-_FACTS: dict[str, Any] = {
-    "answers_checked": dict[str, _AnswersChecked],
-    "baseline_pairs": list[Annotated[list[int], Field(min_length=2, max_length=2)]],
-    "checked": list[str],
-    "class_names": list[str],
-    "control_begun": bool,
-    "control_finished": bool,
-    "control_refused": str,
-    "devices": list[_DeviceEntry],
-    "faults": dict[str, list[_Fault]],
-    "finished": bool,
-    "fingerprints": dict[str, str],
-    "measuring_queries": _Queries,
-    "partner answers": dict[
-        str, dict[str, Annotated[list[list[float]], Field(min_length=2, max_length=2)]]
-    ],
-    "partners": list[_Partner],
-    "reference models": dict[str, str],
-    "references": dict[str, _Reference],
-    "references left out": _Queries,
-    "replay": _Replay,
-    "replicas": list[str],
-    "sample_rate": int,
-    "seed origins": dict[str, str],
-    "seed rows": dict[str, _Count],
-    "seed_queries": _Queries,
-    "seeds_complete": bool,
-    "survey families": list[str],
-    "wall_s": Annotated[float, Field(ge=0)],
-}
-
-
 class UnstorableError(ValueError):
     """A value that the reader of a campaign would refuse, and that is therefore not written."""
 
@@ -252,11 +142,6 @@ def config(value: Any) -> dict[str, Any]:
 def models(value: Any) -> dict[str, Any]:
     """Return what is known of the two models, checked; {} at first."""
     return {} if value == {} else dict(_checked(_Models, value))
-
-
-def fact(name: str, value: Any) -> Any:
-    """Return the value of a fact; of one whose name is not known here any JSON value will do."""
-    return value if value is None or name not in _FACTS else _checked(_FACTS[name], value)
 
 
 def storable(read: Callable[[Any], _T], value: Any) -> Any:

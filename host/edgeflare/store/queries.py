@@ -36,13 +36,13 @@ from edgeflare.store import documents, tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.records import (
-    MEASURING,
     SEARCH_ENDS,
     OutcomeCounts,
     SeedComparison,
     TriggerAnswer,
     digest_of,
 )
+from edgeflare.store.state import CampaignState
 from edgeflare.types import NOTHING_SEARCHED, TRIGGERS, Decision, Output, Status
 
 UnitRows: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
@@ -65,13 +65,6 @@ def make_tables(connection: Connection) -> None:
     connection.execute(insert(tables.meta).values(**about))
 
 
-def fact(connection: Connection, key: str) -> Any:
-    """Return the JSON value under a key, None where there is none; its NaN is None, too."""
-    query = select(cast(tables.facts.c.value, Text)).where(tables.facts.c.name == key)
-    text = connection.execute(query).scalar()
-    return None if text is None else read_json(text, unknown=True)
-
-
 def facts_with_unknown(connection: Connection) -> list[str]:
     """Return the names of the facts with numbers that aren't finite, as earlier versions wrote them."""
     table, text = tables.facts.c, cast(tables.facts.c.value, Text)
@@ -86,24 +79,32 @@ def facts_with_unknown(connection: Connection) -> list[str]:
     return found
 
 
-def set_fact(connection: Connection, key: str, value: Any) -> None:
-    """Store a JSON value under a key; replaces what was there. Raises UnstorableError."""
-    table, value = tables.facts, documents.storable(partial(documents.fact, key), value)
+def set_result(connection: Connection, key: str, result: Any) -> None:
+    """Store a dataclass under a key, as `documents.result_from` reads it. Raises UnstorableError."""
+    read = partial(documents.result_from, type(result))
+    value = documents.storable(read, asdict(result))
+    table = tables.facts
     change = update(table).where(table.c.name == key).values(value=value)
     if connection.execute(change).rowcount == 0:
         connection.execute(insert(table).values(name=key, value=value))
 
 
-def set_result(connection: Connection, key: str, result: Any) -> None:
-    """Store a dataclass under a key, as `documents.result_from` reads it. Raises UnstorableError."""
-    read = partial(documents.result_from, type(result))
-    set_fact(connection, key, documents.storable(read, asdict(result)))
+def has_result(connection: Connection, key: str) -> bool:
+    """Return whether a result is stored under a key."""
+    query = select(tables.facts.c.name).where(tables.facts.c.name == key)
+    return connection.execute(query).first() is not None
 
 
 def result(connection: Connection, key: str, kind: type[_T], parts: Sequence[str]) -> _T | None:
     """Return what `set_result` stored; None of one with figures that aren't known, beside `parts`."""
+    query = select(cast(tables.facts.c.value, Text)).where(tables.facts.c.name == key)
+    text = connection.execute(query).scalar()
     try:
-        return documents.result_from(kind, fact(connection, key), parts)
+        return (
+            None
+            if text is None
+            else documents.result_from(kind, read_json(text, unknown=True), parts)
+        )
     except ValueError:
         if key in facts_with_unknown(connection):
             return None
@@ -121,8 +122,11 @@ def notices_of_damage(connection: Connection) -> list[str]:
         )
         if (number := connection.execute(_orphans(column, parent.c.digest)).scalar_one())
     ]
-    expected = seed_count(connection) * len(fact(connection, "replicas") or [""])
-    if fact(connection, "finished") and (lost := expected - tally(connection, None).done) > 0:
+    expected = seed_count(connection) * len(CampaignState.replicas.read(connection))
+    if (
+        CampaignState.finished.read(connection)
+        and (lost := expected - tally(connection, None).done) > 0
+    ):
         notices.append(
             f"{lost} outcomes are missing, though the campaign was finished: restore the database from a "
             "copy, or search those seeds again with `edgeflare resume`"
@@ -330,8 +334,8 @@ def remove_failed(connection: Connection, replica: str) -> None:
     of_device = connection.execute(select(name, queries).where(failed).group_by(name))
     spent: dict[str, int] = {row[0]: int(row[1]) for row in of_device}
     if any(spent.values()):
-        before = fact(connection, MEASURING) or {}
-        set_fact(connection, MEASURING, dict(Counter(before) + Counter(spent)))
+        measuring = CampaignState.measuring_queries
+        measuring.write(connection, Counter(measuring.read(connection)) + Counter(spent))
     connection.execute(delete(_OUTCOMES).where(failed))
 
 

@@ -3,17 +3,18 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
+from pydantic import BeforeValidator, Field
 from sqlalchemy import Row
 
 from edgeflare.answers.columns import check_same_kind, output_columns, output_from
 from edgeflare.answers.metrics import disagreement
 from edgeflare.answers.parts import Margins
 from edgeflare.devices.telemetry import DeviceMinute
-from edgeflare.store.documents import check_record, moment, record, validated
+from edgeflare.store.documents import check_record, moment, record
 from edgeflare.types import NOTHING_SEARCHED, Decision, FrontPoint, Output, Outputs, Status
 
 
@@ -140,12 +141,6 @@ class OutcomeRecord:
         """The search queries up to the first triggering input, not to the most severe one."""
         return self.front[0].queries if self.front else self.search_queries
 
-
-SEED_QUERIES, MEASURING = "seed_queries", "measuring_queries"
-"""Facts: each device's queries, by its name: for seeds, and to measure or to compare devices."""
-
-WALL_S = "wall_s"
-"""A fact: the wall-clock seconds of all runs of a campaign that were not killed."""
 
 SEARCH_ENDS = (Status.EXHAUSTED, Status.TIMEOUT, Status.GAVE_UP)
 """Statuses that only a search ends with."""
@@ -334,16 +329,6 @@ def _outputs(row: Row[Any]) -> tuple[Output | None, Output | None]:
     return original, deployed
 
 
-SEED_ORIGINS = "seed origins"
-"""The fact that has, of seeds made of another campaign's, the id there by the id here."""
-SEED_ROWS = "seed rows"
-"""The fact that has, where models have inputs for each seed, its row in their arrays, by its id."""
-FAULTS = "faults"
-"""The fact that has the faults that each replica's pursuit found; there once that has ended."""
-
-REPLAY = "replay"
-"""The fact that makes a campaign a replay: its source and its inputs."""
-
 ReplayKind: TypeAlias = Literal["trigger", "seed"]
 """A triggering input of a campaign, or a seed input on which the models agreed."""
 
@@ -354,6 +339,10 @@ class ReplayResult(NamedTuple):
     deviated: bool
     deployed_label: int | None
     deployed_text: str | None = None
+
+
+def _or_none(looks: Any) -> Any:
+    return looks or {}  # earlier versions stored null
 
 
 def trigger_id(seed_id: str, replica: str) -> str:
@@ -394,16 +383,7 @@ class ReplayInput(PairOnInput):
     label: int | None = None
     original_text: str | None = None
     deployed_text: str | None = None
-    looks: Mapping[str, ReplayResult] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, about: Mapping[str, Any]) -> "ReplayInput":
-        """Return the input of an object made by `to_json`. Raises ValueError for any other."""
-        found: ReplayInput = validated(cls, {**about, "looks": about.get("looks") or {}})
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON object that a replay stores."""
-        about = asdict(self)
-        del about["sample"]
-        return about
+    looks: Annotated[Mapping[str, ReplayResult], BeforeValidator(_or_none)] = field(
+        default_factory=dict
+    )
+    sample: Annotated[str, Field(exclude=True)] = ""

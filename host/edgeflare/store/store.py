@@ -1,7 +1,7 @@
 """A campaign's folder: its database and its samples."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -49,14 +49,11 @@ from edgeflare.store.records import (
     seed_from_row,
 )
 from edgeflare.store.samples import LazySamples, StoredFolder, discard_samples
+from edgeflare.store.state import CampaignState
 from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
 from edgeflare.types import Sample, SeedInput, Skipped
 
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
-_SAMPLE_RATE = "sample_rate"
-"""The fact that has the rate of audio samples in Hz."""
-_ENVIRONMENT = "environment"
-"""The fact that has the digest of the environment in force."""
 _T = TypeVar("_T")
 _SEEDS, _ANSWERS, _OUTCOMES = tables.seeds, tables.seed_answers, tables.outcomes
 _REPLAYS, _TELEMETRY = tables.replays, tables.telemetry
@@ -75,6 +72,8 @@ class Store(StoredFolder):
         super().__init__(database)
         self.columns = Columns(database)
         """Figures as arrays, for what needs no record of each outcome or answer."""
+        self.state = CampaignState(database)
+        """The facts of the campaign, by attribute."""
         self._environment: str | None = None
         self._made_folder = False
         self._copies: list[Path] = []
@@ -115,7 +114,7 @@ class Store(StoredFolder):
             connection.execute(insert(tables.campaign).values(**about, config=config))
             if environment is not None:
                 digest = queries.add_environment(connection, environment)
-                queries.set_fact(connection, _ENVIRONMENT, digest)
+                CampaignState.environment.write(connection, digest)
 
         made = creation.make(folder, _SCHEMA, fill, database=database, samples=samples, files=files)
         store = cls.open(folder)
@@ -146,8 +145,8 @@ class Store(StoredFolder):
                 with store._database.reading() as connection:
                     queries.check_references(connection, folder)
                     last = connection.execute(query).scalar()
-                store._environment = store.fact(_ENVIRONMENT) or last
-                store._samples.rate = store.fact(_SAMPLE_RATE)
+                store._environment = store.state.environment or last
+                store._samples.rate = store.state.sample_rate
             except BaseException:
                 store.close()
                 raise
@@ -230,29 +229,17 @@ class Store(StoredFolder):
             )
             connection.execute(update(tables.campaign).values(models=models))
 
-    def fact(self, key: str) -> Any | None:
-        """Return what `set_fact` was given for this key, a JSON value; None where nothing was."""
-        with self._database.reading(f"the fact {key!r}") as connection:
-            return documents.fact(key, queries.fact(connection, key))
-
-    def set_fact(self, key: str, value: Any) -> None:
-        """Store a JSON value under a key of up to 200 characters; replaces what was there."""
-        with self._database.writing() as connection:
-            queries.set_fact(connection, key, value)
-
-    def change_fact(self, key: str, change: Callable[[Any | None], Any]) -> None:
-        """Replace a fact by what `change` returns for it, in one transaction; see `set_fact`."""
-        with self._database.writing() as connection:
-            with decoding(self.folder, f"the fact {key!r}"):
-                value = documents.fact(key, queries.fact(connection, key))
-            queries.set_fact(connection, key, change(value))
-
     def set_result(self, key: str, result: Any, units: queries.UnitRows | None = None) -> None:
         """Store a result, a dataclass, as a fact; with it `units` replace the table unit_scores."""
         with self._database.writing() as connection:
             if units is not None:
                 queries.set_unit_scores(connection, units())
             queries.set_result(connection, key, result)
+
+    def has_result(self, key: str) -> bool:
+        """Return whether there is a result under this key."""
+        with self._database.reading() as connection:
+            return queries.has_result(connection, key)
 
     def result(self, key: str, kind: type[_T], parts: Sequence[str] = ()) -> _T | None:
         """Return what `set_result` was given for this key, None where nothing was.
@@ -279,7 +266,7 @@ class Store(StoredFolder):
         with self._database.writing() as connection:
             self._environment = queries.add_environment(connection, environment)
             if main:
-                queries.set_fact(connection, _ENVIRONMENT, self._environment)
+                CampaignState.environment.write(connection, self._environment)
         return self._environment
 
     def add_device(self, fingerprint: dict[str, Any], name: str) -> str:
@@ -297,7 +284,7 @@ class Store(StoredFolder):
 
     def fingerprints(self) -> dict[str, dict[str, Any]]:
         """Each device's fingerprint by its name; devices that are alike share one record."""
-        known: dict[str, str] = self.fact("fingerprints") or {}
+        known = self.state.fingerprints
         described = {device.digest: device.fingerprint for device in self.devices()}
         with decoding(self.folder, "the fact 'fingerprints'"):
             return {name: described[digest] for name, digest in known.items()}
@@ -332,7 +319,7 @@ class Store(StoredFolder):
 
     def set_sample_rate(self, rate: int) -> None:
         """Make the campaign's samples audio at this rate in Hz; to be set before any is put."""
-        self.set_fact(_SAMPLE_RATE, rate)
+        self.state.sample_rate = rate
         self._samples.rate = rate
 
     def put_sample(self, sample: Sample) -> str:
@@ -370,7 +357,7 @@ class Store(StoredFolder):
             for one in skipped:
                 connection.execute(insert(tables.skipped).values(name=one.name, reason=one.reason))
             queries.add_notices(connection, notices)
-            queries.set_fact(connection, "seeds_complete", True)
+            CampaignState.seeds_complete.write(connection, True)
 
     def skipped(self) -> list[Skipped]:
         """Every file that could not be a seed."""
@@ -541,7 +528,7 @@ class Store(StoredFolder):
             return set(connection.execute(query).scalars())
 
     def remove_failed(self, replica: str = "") -> None:
-        """Remove this replica's failed searches, which are done again; `MEASURING` has their queries."""
+        """Remove this replica's failed searches, which are done again; their queries stay counted."""
         with self._database.writing() as connection:
             queries.remove_failed(connection, replica)
 

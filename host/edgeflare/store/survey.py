@@ -15,7 +15,7 @@ from edgeflare.store.documents import check_record, record
 from edgeflare.types import Decision, Output
 
 REFERENCES = "references"
-"""The fact that tells the references of a campaign, by name; and the folder of those made."""
+"""The folder of the references that are made."""
 
 SurveyKey: TypeAlias = tuple[str, str, int]
 """What names an input of a survey within a replica: seed, phase, number."""

@@ -82,10 +82,6 @@ class Quiet(AudioFamily):
     def _change(self, whole: _Samples, params: Mapping[str, Any]) -> _Samples:
         return whole * float(params["factor"])
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "volume -12 dB"."""
-        return f"volume {20 * math.log10(params['factor']):+.0f} dB"
-
 
 class Loud(Quiet):
     """Make the recording up to 26 times louder; what is beyond full scale is clipped."""
@@ -111,10 +107,6 @@ class Offset(AudioFamily):
 
     def _change(self, whole: _Samples, params: Mapping[str, Any]) -> _Samples:
         return whole + float(params["offset"]) * _FULL
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "offset +0.12 of full scale"."""
-        return f"offset {params['offset']:+.2f} of full scale"
 
 
 class LowPass(AudioFamily):
@@ -205,10 +197,6 @@ class Noise(AudioFamily):
         """Return noise of a root mean square of about 1."""
         return portable_normal(_generator(params), (size,))
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "white noise at 12 dB SNR"."""
-        return f"white noise at {-20 * math.log10(max(params['level'], 1e-9)):.0f} dB SNR"
-
 
 class Rumble(Noise):
     """Add noise below 200 Hz, as of wind or an engine, at severity 5 three times the recording."""
@@ -229,10 +217,6 @@ class Rumble(Noise):
         )
         return np.rint(low) / _loudness(np.rint(low))
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "rumble at 12 dB SNR"."""
-        return super().words(params).replace("white noise", "rumble")
-
 
 class Clicks(AudioFamily):
     """Set up to 0.6 % of the samples, at random, to an end of the range."""
@@ -251,10 +235,6 @@ class Clicks(AudioFamily):
         ends = np.where(rng.integers(0, 2, whole.size, dtype=np.uint8), _FULL, -_FULL)
         return np.where(hit, ends, whole)
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "clicks at 0.5 % of the samples"."""
-        return f"clicks at {params['share']:.2%} of the samples"
-
 
 class Bits(AudioFamily):
     """Round the samples to fewer levels: 13 bit at severity 1, 4 bit at severity 5."""
@@ -268,10 +248,6 @@ class Bits(AudioFamily):
 
     def _change(self, whole: _Samples, params: Mapping[str, Any]) -> _Samples:
         return np.rint(whole / float(params["step"])) * float(params["step"])
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "rounded to 8 bit"."""
-        return f"rounded to {17 - int(params['step']).bit_length()} bit"
 
 
 class Hold(AudioFamily):
@@ -289,10 +265,6 @@ class Hold(AudioFamily):
         length = int(params["length"])
         return whole[np.arange(whole.size) // length * length]
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "each 4th sample only"."""
-        return f"one of {params['length']} samples only"
-
 
 class Shift(AudioFamily):
     """Move the recording earlier or later, by up to half its length; the rest is silent."""
@@ -307,11 +279,6 @@ class Shift(AudioFamily):
 
     def _change(self, whole: _Samples, params: Mapping[str, Any]) -> _Samples:
         return _at(whole, np.arange(whole.size) - round(params["share"] * whole.size))
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "moved later by 20 % of its length"."""
-        way = "later" if params["share"] >= 0 else "earlier"
-        return f"moved {way} by {abs(params['share']):.0%} of its length"
 
 
 class Speed(AudioFamily):
@@ -333,10 +300,6 @@ class Speed(AudioFamily):
         played: _Samples = here + (after - here) * (places - first)
         return played
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "played at 120 % of its speed"."""
-        return f"played at {params['speed']:.0%} of its speed"
-
 
 class Silence(AudioFamily):
     """Set a part of the recording, up to half of it, to zero."""
@@ -354,11 +317,6 @@ class Silence(AudioFamily):
         start = round(params["place"] * (whole.size - count))
         whole[start : start + count] = 0
         return whole
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "silent for 20 % of its length, after 31 %"."""
-        start = params["place"] * (1 - params["share"])
-        return f"silent for {params['share']:.0%} of its length, after {start:.0%}"
 
 
 class Echo(AudioFamily):
@@ -379,10 +337,6 @@ class Echo(AudioFamily):
 
     def _change(self, whole: _Samples, params: Mapping[str, Any]) -> _Samples:
         return whole + _at(whole, np.arange(whole.size) - params["later"]) * float(params["level"])
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "an echo of 40 % after 0.12 s"."""
-        return f"an echo of {params['level']:.0%} after {params['later'] / params['rate']:.2f} s"
 
 
 class OverlapFamily(Family):
@@ -425,10 +379,6 @@ class Overlap(OverlapFamily):
     ) -> _Samples:
         return whole * (1 - float(params["share"])) + partner * float(params["share"])
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "mixed with 30 % of input 7"."""
-        return f"mixed with {params['share']:.0%} of input {params['partner'] + 1}"
-
 
 class Splice(OverlapFamily):
     """Replace the start or the end of the recording, up to half, by that of another one."""
@@ -455,10 +405,6 @@ class Splice(OverlapFamily):
         part = slice(count) if params["end"] == "start" else slice(whole.size - count, None)
         whole[part] = partner[part]
         return whole
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "30 % at the end from input 7"."""
-        return f"{params['share']:.0%} at the {params['end']} from input {params['partner'] + 1}"
 
 
 def _whole(sample: Sample) -> _Samples:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,7 +77,8 @@ class Condition:
         return tuple((one.feature, one.below) for one in self.thresholds)
 
 
-class Accuracy(NamedTuple):
+@dataclass(frozen=True)
+class Accuracy:
     """Counts of answered inputs: inside and outside a condition, and how many of them deviate."""
 
     inside: int

@@ -44,7 +44,7 @@ def families_for(
         families[family.name] = family
     for name in names:
         if name not in families:
-            raise UsageError(_unknown(name, list(families), kind))
+            raise _unknown(name, list(families), kind)
     return {name: families[name] for name in dict.fromkeys(names)} if names else families
 
 
@@ -61,12 +61,14 @@ def _users_families(kind: Kind, rate: int | None, *, skip_broken: bool) -> list[
     ]
 
 
-def _unknown(name: str, known: Sequence[str], kind: Kind) -> str:
+def _unknown(name: str, known: Sequence[str], kind: Kind) -> UsageError:
     if kind == "image" and name in (family.name for family in image_families()):
-        return f"the family {name!r} changes colour, and the seed inputs are grey; leave it out"
+        return UsageError(
+            f"the family {name!r} changes colour, and the seed inputs are grey; leave it out"
+        )
     near = difflib.get_close_matches(name, known, n=1)
     suggestion = f"did you mean {near[0]!r}? " if near else ""
-    return (
+    return UsageError(
         f"the survey has no family {name!r} for {_NOUNS[kind]}; {suggestion}there are "
         f"{', '.join(known)}"
     )

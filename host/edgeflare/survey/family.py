@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from edgeflare.types import Sample
+from edgeflare.words.survey import family_words
 from edgeflare_mutators import Corruption, MutationError, Params, SampleSpec
 
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -83,9 +84,9 @@ class Family(ABC):
         `partners` are what parameters name by index: the first `PARTNERS` inputs of the source.
         """
 
-    @abstractmethod
     def words(self, params: Mapping[str, Any]) -> str:
         """Return the parameters in words for a report, such as "offset -31, gain 0.42"."""
+        return family_words(self.name, params)
 
     def weaker(self, params: Mapping[str, Any], name: str, share: float) -> Params:
         """Return the parameters with one, of `neutral`, at this share (0 to 1) of its distance."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.types import Sample
+from edgeflare.words import survey as words
 
 Features: TypeAlias = NDArray[np.float64]
 """The features of one sample, [features], or of several, [samples, features]; all finite."""
@@ -31,7 +32,6 @@ _OCTAVES = 6
 _PARTS = 8
 _WINDOW_S = 0.02
 
-_CHANNELS = ("red", "green", "blue")
 _ROWS = ("top", "middle", "bottom")
 _COLUMNS = ("left", "middle", "right")
 
@@ -73,8 +73,7 @@ class FeatureSet:
         self._measures = _audio(rate or 16_000) if len(shape) == 1 else _image(shape)
         self._classes = classes if classes <= _MOST_CLASSES else 0
         self.features = tuple(feature for feature, _ in self._measures) + tuple(
-            Feature("the original's answer is", rank=1, label=label)
-            for label in range(self._classes)
+            Feature(words.ORIGINAL_ANSWERS, rank=1, label=label) for label in range(self._classes)
         )
 
     def measure(self, name: str) -> Callable[[Sample], float]:
@@ -111,15 +110,15 @@ def _image(shape: Sequence[int]) -> list[tuple[Feature, _Measure]]:
         (Feature("brightest pixel", level), _largest),
         (Feature("darkest pixel", level), _smallest),
         (Feature("contrast (standard deviation)", level), _deviation),
-        (Feature("range from the darkest to the brightest pixel", level), _range),
-        (Feature("edges (mean step between neighbours)", level), _edges),
-        (Feature("fine detail (share of the variance)", " %"), _detail),
-        (Feature(f"share of pixels at {_WHITE} or more", " %"), _white),
-        (Feature(f"share of pixels at {_BLACK} or less", " %"), _black),
+        (Feature(words.BRIGHTNESS_RANGE, level), _range),
+        (Feature(words.MEAN_STEP, level), _edges),
+        (Feature(words.FINE_DETAIL, " %"), _detail),
+        (Feature(words.levels_from(_WHITE), " %"), _white),
+        (Feature(words.levels_up_to(_BLACK), " %"), _black),
     ]
-    if channels == len(_CHANNELS):
-        found.append((Feature("colourfulness (spread of the channels)", level), _colour))
-        for number, name in enumerate(_CHANNELS):
+    if channels == len(words.CHANNELS):
+        found.append((Feature(words.COLOURFULNESS, level), _colour))
+        for number, name in enumerate(words.CHANNELS):
             found += [
                 (Feature(f"mean of {name}", level, 1), _within(_mean, (..., number))),
                 (Feature(f"largest {name}", level, 1), _within(_largest, (..., number))),
@@ -140,8 +139,7 @@ def _grid(height: int, width: int) -> list[tuple[Feature, _Measure]]:
     for down, row in enumerate(_ROWS):
         for right, column in enumerate(_COLUMNS):
             part = (_third(height, down), _third(width, right))
-            name = "centre" if row == column == "middle" else f"{row} {column}"
-            feature = Feature(f"mean of the {name} ninth", " of 255", 1)
+            feature = Feature(words.ninth(row, column), " of 255", 1)
             found.append((feature, _within(_mean, part)))
     return found
 
@@ -157,7 +155,7 @@ def _corners(height: int, width: int) -> list[tuple[Feature, _Measure]]:
     found: list[tuple[Feature, _Measure]] = []
     for row, down in (("top", slice(None, side)), ("bottom", slice(-side, None))):
         for column, right in (("left", slice(None, side)), ("right", slice(-side, None))):
-            found += _extent(f"the {row} {column} corner ({side} x {side})", (down, right))
+            found += _extent(words.corner(row, column, side), (down, right))
     return found
 
 
@@ -176,17 +174,18 @@ def _borders(height: int, width: int) -> list[tuple[Feature, _Measure]]:
     ):
         found += _extent(f"the {name}", line)
         side, kind = name.split()
-        feature = Feature(f"mean of the {wide} {side} {kind}s", " of 255", 1)
+        feature = Feature(words.border(side, kind, wide), " of 255", 1)
         found.append((feature, _within(_mean, band)))
     return found
 
 
 def _extent(name: str, part: Any) -> list[tuple[Feature, _Measure]]:
     level = " of 255"
+    mean, darkest, brightest = words.extremes(name)
     return [
-        (Feature(f"mean of {name}", level, 1), _within(_mean, part)),
-        (Feature(f"darkest pixel of {name}", level, 2), _within(_smallest, part)),
-        (Feature(f"brightest pixel of {name}", level, 2), _within(_largest, part)),
+        (Feature(mean, level, 1), _within(_mean, part)),
+        (Feature(darkest, level, 2), _within(_smallest, part)),
+        (Feature(brightest, level, 2), _within(_largest, part)),
     ]
 
 
@@ -255,23 +254,22 @@ def _colour(values: Any) -> float:
 
 def _audio(rate: int) -> list[tuple[Feature, _Measure]]:
     """Return the features of audio: level, peak, silence, octaves and parts in time."""
-    full = " % of full scale"
+    full = words.OF_FULL_SCALE
     found: list[tuple[Feature, _Measure]] = [
-        (Feature("level (root mean square)", full), _level),
+        (Feature(words.ROOT_MEAN_SQUARE, full), _level),
         (Feature("peak", full), _peak),
-        (Feature("share of samples at full scale", " %"), _clipped),
+        (Feature(words.FULL_SCALE, " %"), _clipped),
         (Feature("share of silence", " %"), _silence(max(1, round(rate * _WINDOW_S)))),
         (Feature("length", " s"), lambda values: int(values.size) / rate),
         (Feature("offset (mean)", full), lambda values: 100 * _mean(values) / _LEVELS),
     ]
     for octave in range(_OCTAVES):
         above = rate / (4 << octave)
-        found.append(
-            (Feature(f"share of energy above about {above:.4g} Hz", " %"), _above(octave + 1))
-        )
-    for part in range(_PARTS):
-        name = f"level of part {part + 1} of {_PARTS} in time"
-        found.append((Feature(name, full, 1), _part_level(part)))
+        found.append((Feature(words.energy_above(above), " %"), _above(octave + 1)))
+    found += [
+        (Feature(words.level_of_part(part, _PARTS), full, 1), _part_level(part))
+        for part in range(_PARTS)
+    ]
     return found
 
 

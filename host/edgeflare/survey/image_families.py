@@ -24,11 +24,11 @@ from edgeflare.survey.family import (
     within,
 )
 from edgeflare.types import Sample
+from edgeflare.words.survey import family_words
 from edgeflare_mutators import SEED, Corruption, Params, portable_normal
 
 _Values: TypeAlias = NDArray[np.float64]
 _BLACK_OR_WHITE = (0, 255)
-_CHANNELS = ("red", "green", "blue")
 _PIXELS = {
     "natural-blur": 0.35,
     "defocus-blur": 0.55,
@@ -121,10 +121,6 @@ class Gain(ImageFamily):
     def _change(self, values: _Values, params: Mapping[str, Any]) -> _Values:
         return (values + float(params["offset"])) * float(params["gain"])
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "offset -31, gain 0.42"."""
-        return f"offset {params['offset']:+.0f}, gain {params['gain']:.2f}"
-
 
 class Noise(ImageFamily):
     """Add normal noise of up to 70 levels to each value."""
@@ -139,10 +135,6 @@ class Noise(ImageFamily):
 
     def _change(self, values: _Values, params: Mapping[str, Any]) -> _Values:
         return values + _noise(values, params)
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "noise of 21 levels"."""
-        return f"noise of {params['sigma']:.3g} levels"
 
 
 class GainNoise(ImageFamily):
@@ -162,10 +154,6 @@ class GainNoise(ImageFamily):
 
     def _change(self, values: _Values, params: Mapping[str, Any]) -> _Values:
         return Gain()._change(values + _noise(values, params), params)
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "noise of 12 levels, offset -31, gain 0.42"."""
-        return f"{Noise().words(params)}, {Gain().words(params)}"
 
 
 class Patch(ImageFamily):
@@ -191,13 +179,6 @@ class Patch(ImageFamily):
         values[top : top + side, left : left + side] = params["level"]
         return values
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "a white square of 30 % of the side, 0 % right and 100 % down"."""
-        return (
-            f"a {_shade(params['level'])} square of {params['side']:.0%} of the side, "
-            f"{params['x']:.0%} right and {params['y']:.0%} down"
-        )
-
 
 class Edge(ImageFamily):
     """Cover a band along one edge, of one pixel to a third of the image, in black or white."""
@@ -221,10 +202,6 @@ class Edge(ImageFamily):
         band = slice(count) if params["side"] in ("left", "top") else slice(length - count, None)
         values[(slice(None), band) if sideways else band] = params["level"]
         return values
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "a black band of 10 % at the left"."""
-        return f"a {_shade(params['level'])} band of {params['width']:.0%} at the {params['side']}"
 
 
 class Frame(ImageFamily):
@@ -251,10 +228,6 @@ class Frame(ImageFamily):
         framed[window] = values[window]
         return framed
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "a frame of level 127, 10 % wide"."""
-        return f"a frame of level {params['level']}, {params['width']:.0%} wide"
-
 
 class Mix(Family):
     """Mix the image with another input, of which it takes up to half."""
@@ -277,10 +250,6 @@ class Mix(Family):
         other = _fitted(partner_of(seed, params, partners), seed.shape)
         return _levels(seed * (1 - params["share"]) + other * params["share"])
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "mixed with 30 % of input 7"."""
-        return f"mixed with {params['share']:.0%} of input {params['partner'] + 1}"
-
 
 class Clipping(ImageFamily):
     """Stretch the levels until up to 110 dark levels are black and as many bright ones white."""
@@ -299,10 +268,6 @@ class Clipping(ImageFamily):
     def _change(self, values: _Values, params: Mapping[str, Any]) -> _Values:
         span = params["white"] - params["black"]
         return (values - float(params["black"])) * (255 / float(span))
-
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "levels up to 40 black, from 200 white"."""
-        return f"levels up to {params['black']:.0f} black, from {params['white']:.0f} white"
 
 
 class Channel(ImageFamily):
@@ -329,9 +294,8 @@ class Channel(ImageFamily):
         return values
 
     def words(self, params: Mapping[str, Any]) -> str:
-        """Return "channel red 80% towards 255"."""
-        name = "grey levels" if self._grey else f"channel {_CHANNELS[params['channel']]}"
-        return f"{name} {params['share']:.0%} towards {params['level']}"
+        """Return "channel red 80% towards 255", of a grey image "grey levels 80% towards 255"."""
+        return family_words(self.name, {**params, "is_grey": self._grey})
 
 
 class Swap(ImageFamily):
@@ -353,11 +317,6 @@ class Swap(ImageFamily):
         other = values[..., order]
         return values * (1 - float(params["share"])) + other * float(params["share"])
 
-    def words(self, params: Mapping[str, Any]) -> str:
-        """Return "red and blue exchanged by 70 %"."""
-        first, second = (name for at, name in enumerate(_CHANNELS) if at != params["stays"])
-        return f"{first} and {second} exchanged by {params['share']:.0%}"
-
 
 def _levels(values: _Values) -> Sample:
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
@@ -372,10 +331,6 @@ def _noise(values: _Values, params: Mapping[str, Any]) -> _Values:
 def _place(rng: np.random.Generator) -> float:
     """Return a place from 0 to 1; half of them are an end."""
     return float(either(rng, 0.0, 1.0, rng.random(), rng.random()))
-
-
-def _shade(level: int) -> str:
-    return "white" if level else "black"
 
 
 def _fitted(image: Sample, shape: Iterable[int]) -> Sample:

@@ -1,50 +1,151 @@
-"""Rates of a survey, the faults found behind it, and what a search covered, in words."""
+"""What is said of the inputs of a survey: how a family changed one, and the names of features."""
 
-from edgeflare._internal.text import NOTHING, counted, percent_text
-from edgeflare.analysis.faults import Fault
-from edgeflare.analysis.outcome_stats import Coverage
-from edgeflare.analysis.survey import Rate
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
-_DIGITS = 2
-
-
-def rate_words(rate: Rate) -> str:
-    """Return a rate's bounds in words: ``95 % bounds 0.10 % to 2.1 %``; they are two-sided."""
-    return f"95 % bounds {bounds_text(rate)}"
-
-
-def share_text(rate: float) -> str:
-    """Return a rate in per cent, a small one in more digits."""
-    return percent_text(rate, _DIGITS if rate < 0.1 else 1)
+CHANNELS = ("red", "green", "blue")
+ORIGINAL_ANSWERS = "the original's answer is"
+BRIGHTNESS_RANGE = "range from the darkest to the brightest pixel"
+MEAN_STEP = "edges (mean step between neighbours)"
+FINE_DETAIL = "fine detail (share of the variance)"
+COLOURFULNESS = "colourfulness (spread of the channels)"
+ROOT_MEAN_SQUARE = "level (root mean square)"
+FULL_SCALE = "share of samples at full scale"
+OF_FULL_SCALE = " % of full scale"
 
 
-def bounds_text(rate: Rate) -> str:
-    """Return a rate's bounds, a dash without any input."""
-    return NOTHING if not rate.inputs else f"{share_text(rate.low)} to {share_text(rate.high)}"
+def levels_from(level: int) -> str:
+    """Return the name of the share of an image's levels from this one on."""
+    return f"share of pixels at {level} or more"
 
 
-def fault_title(one: Fault) -> str:
-    """Return the name of a fault: its number, and the device where each has its own."""
-    return f"fault {one.number} on {one.replica}" if one.replica else f"fault {one.number}"
+def levels_up_to(level: int) -> str:
+    """Return the name of the share of an image's levels up to this one."""
+    return f"share of pixels at {level} or less"
 
 
-def fault_words(one: Fault) -> str:
-    """Return a fault in a sentence, with what it rests on and what the check counted."""
+def ninth(row: str, column: str) -> str:
+    """Return the name of the mean of a field of a 3 x 3 grid."""
+    return f"mean of the {'centre' if row == column == 'middle' else f'{row} {column}'} ninth"
+
+
+def corner(row: str, column: str, side: int) -> str:
+    """Return what a corner is called in the names of its features."""
+    return f"the {row} {column} corner ({side} x {side})"
+
+
+def border(side: str, line: str, width: int) -> str:
+    """Return the name of the mean of several rows or columns at one side."""
+    return f"mean of the {width} {side} {line}s"
+
+
+def extremes(part: str) -> tuple[str, str, str]:
+    """Return the names of mean, smallest and largest value of a part of an image."""
+    return f"mean of {part}", f"darkest pixel of {part}", f"brightest pixel of {part}"
+
+
+def energy_above(frequency: float) -> str:
+    """Return the name of the share of energy above a frequency in Hz."""
+    return f"share of energy above about {frequency:.4g} Hz"
+
+
+def level_of_part(part: int, parts: int) -> str:
+    """Return the name of the level of one of several parts in time, counted from 0."""
+    return f"level of part {part + 1} of {parts} in time"
+
+
+def family_words(family: str, params: Mapping[str, Any]) -> str:
+    """Return how an input of a built-in family was made, such as "offset -31, gain 0.42".
+
+    Raises KeyError, TypeError or ValueError for parameters that are none of the family.
+    """
+    return _FAMILIES[family](params)
+
+
+def _gain(params: Mapping[str, Any]) -> str:
+    return f"offset {params['offset']:+.0f}, gain {params['gain']:.2f}"
+
+
+def _noise(params: Mapping[str, Any]) -> str:
+    if "sigma" in params:
+        return f"noise of {params['sigma']:.3g} levels"
+    return f"white noise at {_decibels(params)}"
+
+
+def _decibels(params: Mapping[str, Any]) -> str:
+    return f"{-20 * math.log10(max(params['level'], 1e-9)):.0f} dB SNR"
+
+
+def _patch(params: Mapping[str, Any]) -> str:
     return (
-        f"{one.words}: {one.fresh_inside_deviating:,} of "
-        f"{counted(one.fresh_inside, 'fresh input')} deviate there, "
-        f"{one.fresh_outside_deviating:,} of {one.fresh_outside:,} elsewhere; in all "
-        f"{counted(one.inputs, 'deviating input')} of {counted(one.seeds, 'seed')}"
+        f"a {_shade(params)} square of {params['side']:.0%} of the side, "
+        f"{params['x']:.0%} right and {params['y']:.0%} down"
     )
 
 
-def coverage_words(coverage: Coverage) -> str:
-    """Return what searches covered, "" where none ended without a trigger."""
-    if not coverage.searches:
-        return ""
-    count = "the one search" if coverage.searches == 1 else f"the {coverage.searches:,} searches"
-    unasked = f" ({coverage.unasked:,} of them none)" if coverage.unasked else ""
-    return (
-        f"{count} without a trigger gave the device {counted(coverage.device_queries, 'input')}"
-        f"{unasked}, and the original alone {coverage.host_queries:,}"
-    )
+def _shade(params: Mapping[str, Any]) -> str:
+    return "white" if params["level"] else "black"
+
+
+def _mixed(params: Mapping[str, Any]) -> str:
+    return f"mixed with {params['share']:.0%} of input {params['partner'] + 1}"
+
+
+def _channel(params: Mapping[str, Any]) -> str:
+    name = "grey levels" if params["is_grey"] else f"channel {CHANNELS[params['channel']]}"
+    return f"{name} {params['share']:.0%} towards {params['level']}"
+
+
+def _swap(params: Mapping[str, Any]) -> str:
+    first, second = (name for at, name in enumerate(CHANNELS) if at != params["stays"])
+    return f"{first} and {second} exchanged by {params['share']:.0%}"
+
+
+def _volume(params: Mapping[str, Any]) -> str:
+    return f"volume {20 * math.log10(params['factor']):+.0f} dB"
+
+
+def _moved(params: Mapping[str, Any]) -> str:
+    way = "later" if params["share"] >= 0 else "earlier"
+    return f"moved {way} by {abs(params['share']):.0%} of its length"
+
+
+def _silent(params: Mapping[str, Any]) -> str:
+    start = params["place"] * (1 - params["share"])
+    return f"silent for {params['share']:.0%} of its length, after {start:.0%}"
+
+
+_FAMILIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "gain": _gain,
+    "noise": _noise,
+    "gain-noise": lambda params: f"{_noise(params)}, {_gain(params)}",
+    "patch": _patch,
+    "edge": lambda params: (
+        f"a {_shade(params)} band of {params['width']:.0%} at the {params['side']}"
+    ),
+    "frame": lambda params: f"a frame of level {params['level']}, {params['width']:.0%} wide",
+    "mix": _mixed,
+    "clipping": lambda params: (
+        f"levels up to {params['black']:.0f} black, from {params['white']:.0f} white"
+    ),
+    "channel": _channel,
+    "swap": _swap,
+    "quiet": _volume,
+    "loud": _volume,
+    "offset": lambda params: f"offset {params['offset']:+.2f} of full scale",
+    "rumble": lambda params: f"rumble at {_decibels(params)}",
+    "clicks": lambda params: f"clicks at {params['share']:.2%} of the samples",
+    "bits": lambda params: f"rounded to {17 - int(params['step']).bit_length()} bit",
+    "hold": lambda params: f"one of {params['length']} samples only",
+    "shift": _moved,
+    "speed": lambda params: f"played at {params['speed']:.0%} of its speed",
+    "silence": _silent,
+    "echo": lambda params: (
+        f"an echo of {params['level']:.0%} after {params['later'] / params['rate']:.2f} s"
+    ),
+    "overlap": _mixed,
+    "splice": lambda params: (
+        f"{params['share']:.0%} at the {params['end']} from input {params['partner'] + 1}"
+    ),
+}

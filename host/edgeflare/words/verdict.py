@@ -12,8 +12,8 @@ from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.campaign.replay.results import ReplayState
 from edgeflare.campaign.status import CampaignStatus
 from edgeflare.store import is_address
+from edgeflare.words.faults import coverage_words, fault_title, rate_words
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
-from edgeflare.words.survey import coverage_words, fault_title, rate_words
 
 _OTHER_STATES: tuple[tuple[ReplayState, str], ...] = (
     ("agrees", "in agreement as before"),

@@ -235,7 +235,7 @@ def classes_of_campaign(
             profile=None if profile is None else str(Path(profile).absolute()),
             profiled=profiled,
             random_seed=random_seed,
-            finished=bool(store.fact("finished")),
+            finished=store.state.finished,
             changes=compared.classes,
             pairs=compared.pairs,
             tested_pairs=compared.tested_pairs,
@@ -278,7 +278,7 @@ class _Answers(NamedTuple):
 def _answers(store: Store) -> tuple[_Answers, list[str]]:
     """Return the stored answers, and notices. Raises UsageError where there are none."""
     notices = []
-    replicas = store.fact("replicas") or [""]
+    replicas = store.state.replicas
     of_each = ([seed for seed in store.seeds(name) if seed.outputs] for name in replicas)
     replica, answered = next(
         ((name, some) for name, some in zip(replicas, of_each, strict=True) if some), ("", [])

@@ -179,7 +179,7 @@ def units_of_campaign(
             total=scores.records,
             error=0.0,
             random_seed=random_seed,
-            finished=bool(store.fact("finished")),
+            finished=store.state.finished,
             measures=tuple(scores.scores),
             hypotheses=tuple(_of_hypotheses(scores)),
             notices=(*data.notices, *_notices(scores)),
@@ -198,7 +198,7 @@ class _Inputs(Sequence[InputRecord]):
         self._unstored: dict[str, SurveyRecord] = {}
         self.counts: dict[UnitInputs, int] = {}
         self.notices: list[str] = []
-        self.replicas: list[str] = store.fact("replicas") or [""]
+        self.replicas = store.state.replicas
         self._labels = {seed.id: seed.label for seed in store.seeds()}
         readers = {"seeds": self._seeds, "survey": self._survey, "triggers": self._triggers}
         for name in sets:

@@ -236,7 +236,7 @@ def test_one_process_at_a_time(suite: str, tmp_path: Path) -> None:
 
 
 def test_a_folder_is_not_taken_twice(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
-    with pytest.raises(UsageError, match=f"`edgeflare bench resume {undisturbed.folder}`"):
+    with pytest.raises(UsageError, match=f"resume {undisturbed.folder}`"):
         run_bench(load_suite(suite), undisturbed.folder)
     with pytest.raises(UsageError, match="choose another"):
         run_bench(load_suite(suite), tmp_path)

@@ -149,7 +149,7 @@ def test_a_disk_that_is_full_later_says_how_to_resume_the_bench(
 ) -> None:
     write_bench(Bench(tmp_path, suite(tmp_path), ("local",)))
     monkeypatch.setattr(f"{place}.write_durably", full)
-    with pytest.raises(DiskFullError, match=f"`edgeflare bench resume {tmp_path}`"):
+    with pytest.raises(DiskFullError, match=f"resume {tmp_path}`"):
         resume_bench(tmp_path, devices=["local", "local"])
 
 

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "helpers"))
 from command import DEMO
 from dask_lab import Lab, device
 
-from edgeflare.store import WALL_S, Store
+from edgeflare.store import Store
 
 FIXED = ("crossing=least-l2", "effort=16", "tied_classes=2", "candidates=1")
 RELAY = """
@@ -85,7 +85,7 @@ def measured(lab: Lab, seeds: Path, device_flags: list[object], *, core: str) ->
     pinned = ["taskset", "-c", core, *command] if core else command
     subprocess.run(list(map(str, pinned)), env=lab.env, check=True, capture_output=True)
     with Store.open(out) as store:
-        return float(store.fact(WALL_S))
+        return float(store.state.wall_s)
 
 
 def compare(folder: Path, seeds: Path, repeats: int, far: bool) -> dict[str, list[float]]:

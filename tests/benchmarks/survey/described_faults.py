@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from edgeflare import search
-from edgeflare.store import FAULTS, open_store
+from edgeflare.store import open_store
+from edgeflare.store.state import FaultThreshold
 from edgeflare.survey import families_for
 from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Inputs, propose
@@ -72,15 +73,15 @@ class Fresh:
             [session.run(None, {entry.name: one[None].astype(np.float32)})[0] for one in prepared]
         )
 
-    def holds(self, thresholds: list[dict]) -> np.ndarray:
+    def holds(self, thresholds: list[FaultThreshold]) -> np.ndarray:
         """Return where a stored condition holds: bool [samples]."""
         inside = np.ones(len(self.samples), bool)
         for one in thresholds:
-            place = self.names[one["feature"]]
-            if one["label"] is not None:
-                place = len(self.names) + one["label"] - 1
+            place = self.names[one.feature]
+            if one.label is not None:
+                place = len(self.names) + one.label - 1
             values = self.features[:, place]
-            inside &= values < one["at"] if one["below"] else values >= one["at"]
+            inside &= values < one.at if one.below else values >= one.at
         return inside
 
 
@@ -108,12 +109,12 @@ def measured(region: str, arguments: argparse.Namespace, folder: Path, fresh: Fr
         with open_store(result.folder) as store:
             queries.append(store.survey_counts().survey)
             found += any(one.confident_deviation for one in store.survey())
-            faults = [one for one in store.fact(FAULTS)[""] if one["thresholds"]]
-        words.append(faults[0]["words"] if faults else "-")
-        if faults and any(REGIONS[region] in one["words"] for one in faults):
-            right = next(one for one in faults if REGIONS[region] in one["words"])
+            faults = [one for one in store.state.faults[""] if one.thresholds]
+        words.append(faults[0].words if faults else "-")
+        if faults and any(REGIONS[region] in one.words for one in faults):
+            right = next(one for one in faults if REGIONS[region] in one.words)
             named += 1
-            inside = fresh.holds(right["thresholds"])
+            inside = fresh.holds(right.thresholds)
             precision = truth[inside].mean() if inside.any() else 0
             recall = inside[truth].mean() if truth.any() else 0
             good += bool(precision >= 0.9 and recall >= 0.9)

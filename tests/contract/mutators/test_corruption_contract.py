@@ -151,5 +151,5 @@ def test_a_strength_beyond_its_range_is_refused(corruption: Corruption) -> None:
 @EACH
 def test_incomplete_parameters_have_no_words_and_no_grade(corruption: Corruption) -> None:
     for ask in (corruption.words, lambda params: corruption.graded(params, 0.5)):
-        with pytest.raises(ParamsError, match=f"{corruption.name} needs the parameter"):
+        with pytest.raises(ParamsError, match=f"{corruption.name}"):
             ask({})

@@ -59,9 +59,9 @@ def test_tensors_that_do_not_fit_are_refused(two: Runtime) -> None:
     given = tensors(two)
     with pytest.raises(RequestError, match="2 inputs"):
         two.run_several(given[:1])
-    with pytest.raises(RequestError, match=f"input {two.inputs[1].name} is float32, not float64"):
+    with pytest.raises(RequestError, match=f"input {two.inputs[1].name}"):
         two.run_several([given[0], given[1].astype(np.float64)])
-    with pytest.raises(RequestError, match=f"input {two.inputs[0].name} has shape"):
+    with pytest.raises(RequestError, match=f"input {two.inputs[0].name}"):
         two.run_several([given[0][..., :1].repeat(9, axis=-1), given[1]])
     assert two.run_several(given)[0].size == 4
 

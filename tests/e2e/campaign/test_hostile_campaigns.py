@@ -200,12 +200,12 @@ def test_a_finished_campaign_whose_searches_all_failed_is_not_called_done(tmp_pa
     with pytest.raises(InferenceFailedError):
         run(tmp_path, device.agent())
     with Store.open(tmp_path / "out") as store:
-        store.set_fact("finished", True)
+        store.state.finished = True
         before = queries_before(store).total()
     with pytest.raises(InferenceFailedError):
         resume_campaign(tmp_path / "out", connect=connecting({"local": device.agent()}, connect))
     with Store.open(tmp_path / "out") as store:
-        assert not store.fact("finished")
+        assert not store.state.finished
         assert queries_before(store).total() >= before + store.tally().queries > before
 
 

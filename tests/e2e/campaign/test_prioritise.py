@@ -315,6 +315,6 @@ def test_a_campaign_killed_while_it_stores_its_seeds_is_the_same(
     shutil.rmtree(tmp_path / "torn")
     assert ended(tmp_path, kill).returncode == KILLED
     with Store.open(tmp_path / "torn") as store:
-        assert (store.seed_count(), store.fact("seeds_complete")) == (stored, None)
+        assert (store.seed_count(), store.state.seeds_complete) == (stored, None)
     assert ended(tmp_path, 0).returncode == 0
     assert all_of(tmp_path / "torn") == whole

@@ -101,7 +101,7 @@ def test_a_server_that_goes_away_ends_a_campaign_that_can_be_resumed(
         )
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     assert ran.code == 3
-    assert f"the samples in {s3_place}/c-" in ran.err
+    assert f"samples in {s3_place}/c-" in ran.err
     assert "answer; check AWS_ENDPOINT_URL" in ran.err
     assert "resume" in ran.err
     resumed = edgeflare("resume", "c", home=tmp_path)

@@ -148,7 +148,7 @@ def test_a_float_model_that_can_not_be_it_is_refused(
     config = replay_config(replay_base(campaign))
     same = Path(shutil.copy(searched.with_name("coarse.onnx"), tmp_path / "copy.onnx"))
     for model, why in ((same, "the deployed model itself"), (COPY["path"], "no file for onnx")):
-        with pytest.raises(UsageError, match=f"^--float-model .*{model.name} is {why}"):
+        with pytest.raises(UsageError, match=why):
             explain_campaign(campaign, config, float_model=model)
     assert not (campaign / "explanation").exists()
 
@@ -342,7 +342,7 @@ def test_an_interrupted_explanation_goes_on(campaign: Path) -> None:
     assert explain_campaign(folder, config, progress=again.append) == found
     assert again == []
     with Store.open(folder / "explanation" / "control") as store:
-        assert store.fact("finished")
+        assert store.state.finished
     assert found.device_queries == 3 * len(found.findings)
     fewer = explain_campaign(folder, config, device_queries=6)
     assert fewer.findings == found.findings

@@ -193,7 +193,7 @@ def test_what_deviates_less_but_is_slower_is_named_with_its_time() -> None:
     candidates = (figures(PRESENT, 100, 0.3, 0.01), figures("b", 90, 0.1, 0.07))
     kept = RecipesFound("", 50, 0.95, candidates, None, None, None, {}, ())
     words = " ".join(one.text for one in recipes_document(kept) if isinstance(one, Text))
-    assert words.startswith(f"Keep the model {PRESENT}")
+    assert f"model {PRESENT}" in words
     assert all(part in words for part in ("b: disagreement 0.100", "0.300"))
     assert all(part in words for part in ("70 ms", "10"))
 

@@ -281,7 +281,7 @@ def test_the_command_reports_counts_and_where_everything_is(campaign: Path, tmp_
     assert f"seed {summary.new[0].seed_id}" in ran.out
 
     shown = edgeflare("show", folder, home=tmp_path)
-    assert f"A replay of the campaign {campaign} on worse.onnx" in shown.out
+    assert f"{campaign} on worse.onnx" in shown.out
     assert "success rate" not in shown.out
 
 

@@ -116,7 +116,7 @@ def test_people_read_a_verdict_the_flags_and_a_table(home: Path) -> None:
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()
     verdict = "Another preprocessing is likelier than the stated one: the original model with "
-    assert lines[0] == f"{verdict}scale=1/255 instead of scale=1."
+    assert f"{verdict}scale=1/255 instead" in lines[0]
     assert "--input scale=1/255" in ran.out
     assert any("device queries" in line for line in lines)
     same = found(home, "--input", "scale=1/255")

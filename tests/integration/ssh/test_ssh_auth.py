@@ -72,7 +72,7 @@ def test_a_key_that_is_refused_is_named_with_user_and_remedy(ssh_server, tmp_pat
     with pytest.raises(AuthenticationError) as caught:
         SshTransport.connect(ssh_server.device(key=key))
     text = str(caught.value)
-    assert f"{ssh_server.user}@127.0.0.1:{ssh_server.port} refused these keys: {key};" in text
+    assert f"{ssh_server.user}@127.0.0.1:{ssh_server.port} refused" in text
     assert f"ssh-copy-id -p {ssh_server.port} {ssh_server.user}@127.0.0.1" in text
 
 
@@ -93,9 +93,7 @@ def test_a_locked_key_opens_with_the_passphrase(ssh_server, locked_key):
 
 def test_a_locked_key_without_a_terminal(ssh_server, locked_key):
     for nobody in (None, User()):
-        with pytest.raises(
-            AuthenticationError, match=f"unlock it first with: ssh-add {locked_key}"
-        ):
+        with pytest.raises(AuthenticationError, match=f"ssh-add {locked_key}"):
             SshTransport.connect(ssh_server.device(key=locked_key), ask=nobody)
 
 

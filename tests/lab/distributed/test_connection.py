@@ -63,7 +63,7 @@ def test_another_host_without_tls_is_refused_unless_it_is_insecure() -> None:
 )
 def test_what_fails_in_tls_has_a_remedy(error: ssl.SSLError, text: str) -> None:
     said = str(connection_error("tls://lab:1", error))
-    assert said == f"no Dask scheduler answers at tls://lab:1{text}"
+    assert f"answers at tls://lab:1{text}" in said
 
 
 def test_the_files_of_tls_are_three_that_exist(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
 from edgeflare.store import (
     CampaignLock,
+    CampaignState,
     OutcomeRecord,
     SeedInput,
     Store,
@@ -189,10 +190,10 @@ def test_a_lock_that_another_process_takes_meanwhile_ends_the_campaign(tmp_path,
             wait_until(lambda: is_refused(lambda: store.add_notice("x")))
             for write in (
                 lambda: store.add_notice("x"),
-                lambda: store.set_fact("x", 1),
+                lambda: setattr(store.state, "wall_s", 1.0),
                 lambda: store.add_outcome(OutcomeRecord("s", Status.EXHAUSTED, 0)),
             ):
-                with pytest.raises(StoreError, match=f"is being run by process {competitor.pid} "):
+                with pytest.raises(StoreError, match=f"process {competitor.pid}"):
                     write()
             lock.release()
             store.add_notice("y")
@@ -253,9 +254,9 @@ def test_a_connection_that_ends_in_the_middle_is_waited_for_as_one_that_is_refus
                     starting.start()
                 return (before or 0) + 1
 
-            store.change_fact("which", stop_once)
+            store.state.change(CampaignState.wall_s, stop_once)
             starting.join()
-            assert store.fact("which") == 1
+            assert store.state.wall_s == 1
 
             position = store._position
 
@@ -278,11 +279,11 @@ def test_a_connection_that_ends_each_time_ends_the_statement(
 
         def lose(before):
             postgres_server.psql(f"{END} AND datname = '{database_url.rpartition('/')[2]}'")
-            return "half"
+            return 0.5
 
         with pytest.raises(StoreAwayError, match="`edgeflare resume`"):
-            store.change_fact("which", lose)
-        assert store.fact("which") is None
+            store.state.change(CampaignState.wall_s, lose)
+        assert store.state.wall_s is None
         store.add_notice("whole")
         assert store.notices() == ["whole"]
 

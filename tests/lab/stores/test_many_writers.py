@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from postgres_server import start_program
 
-from edgeflare.store import SEED_QUERIES, SeedInput, Store
+from edgeflare.store import SeedInput, Store
 
 pytestmark = pytest.mark.extended
 
@@ -36,7 +36,7 @@ import numpy as np
 
 from edgeflare.campaign.status import add_queries
 from edgeflare.store import (
-    SEED_QUERIES, OutcomeRecord, ReplayRecord, SeedAnswer, Store, SurveyedSeed, SurveyRecord
+    CampaignState, OutcomeRecord, ReplayRecord, SeedAnswer, Store, SurveyedSeed, SurveyRecord
 )
 from edgeflare.types import Decision, Status
 
@@ -47,7 +47,7 @@ with Store.open(Path(sys.argv[1])) as store:
     sample = store.put_sample(np.full((2, 2, 1), 7, np.uint8))
     for turn in range(5):
         store.add_seed_answers([SeedAnswer(one, scores, scores, Decision.AGREE) for one in ids])
-        add_queries(store, SEED_QUERIES, {"pi": 1, f"pi {writer}": 2})
+        add_queries(store, CampaignState.seed_queries, {"pi": 1, f"pi {writer}": 2})
         device = store.add_device({"board": f"pi {turn}"}, f"pi {turn}")
         store.add_environment({"numpy": f"{turn}"})
         added = [
@@ -94,5 +94,5 @@ def test_what_several_add_at_once_is_there_once(tmp_path, database):
         assert len(list(store.replays())) == len(list(store.survey())) == 20
         assert len(list(store.surveyed_seeds())) == 20
         assert all(seed.outputs is not None for seed in store.seeds())
-        assert store.fact(SEED_QUERIES) == {"pi": 20, **{f"pi {n}": 10 for n in range(4)}}
+        assert store.state.seed_queries == {"pi": 20, **{f"pi {n}": 10 for n in range(4)}}
         assert len(store.devices()) == len(store.environments()) == 5

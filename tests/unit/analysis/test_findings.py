@@ -87,7 +87,7 @@ def test_a_device_that_searched_for_itself_is_named_as_the_configuration_names_i
         by_name = {one.outcome.replica: shlex.split(one.command)[-2:] for one in findings(store)}
     assert by_name == {"pi #1": ["--device", "pi #1"], "jetson": ["--device", "jetson"]}
     with Store.create(tmp_path / "d", {"devices": ["local", "ssh://pi@bench"]}) as store:
-        store.set_fact("replicas", ["local", "pi@bench"])
+        store.state.replicas = ["local", "pi@bench"]
         store.add_seeds([SeedInput("s", np.zeros((2, 2, 1), np.uint8))])
         trigger = store.put_sample(np.ones((2, 2, 1), np.uint8))
         scores = np.array([0.4, 0.6])

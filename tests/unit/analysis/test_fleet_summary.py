@@ -79,7 +79,7 @@ def test_devices_of_nearly_one_name_have_files_of_their_own(tmp_path):
     names = ["pi-1", "pi 1", "pi#1"]
     with Store.create(tmp_path / "c", {}) as store:
         store.add_seeds([SeedInput("a.png", np.zeros((2, 2, 1), np.uint8))])
-        store.set_fact("replicas", names)
+        store.state.replicas = names
         answers = dict.fromkeys(("original", "deployed"), np.array([0.5, 0.5]))
         for name in names:
             store.add_seed_answers(

@@ -12,7 +12,7 @@ from edgeflare.analysis import LimitCheck, check_limits
 from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.answers import kind_of_task
 from edgeflare.campaign import LimitsConfig
-from edgeflare.campaign.settings.limits import CLASS_NAMES, check_kind_limits
+from edgeflare.campaign.settings.limits import check_kind_limits
 from edgeflare.errors import UsageError
 from edgeflare.reports import report_text
 from edgeflare.statistics import clustered_interval
@@ -85,7 +85,7 @@ def test_a_class_is_named_as_the_campaign_names_it(tmp_path: Path) -> None:
     limits = {"max_lost": {"person": 0.01, "dog": 0.5}}
     folder = detection_campaign(tmp_path / "c", [], natural={0: "lost"}, seeds=8, limits=limits)
     with Store.open(folder) as store:
-        store.set_fact(CLASS_NAMES, list(NAMES))
+        store.state.class_names = list(NAMES)
     person, dog = check_limits(folder)
     assert (person.name, person.crossed) == ("max_lost.person", True)
     assert (dog.name, dog.crossed) == ("max_lost.dog", False)
@@ -158,7 +158,7 @@ def test_objects_of_one_seed_on_several_replicas_are_one_group(tmp_path: Path) -
     assert rate is not None
     assert (rate.differing, rate.objects) == (9, 180)
     assert (rate.low, rate.high) == clustered_interval([3] * 3 + [0] * 17, [9] * 20)
-    assert numbers(rate.seeds[0]) == ["00", "1"]
+    assert numbers(rate.seeds[0]) == "00 1"
 
 
 @pytest.mark.parametrize("value", [1.5, {"person": -0.1}, "0.1", {"person": "0.1"}, True])

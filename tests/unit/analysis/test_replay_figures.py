@@ -91,9 +91,9 @@ def test_of_devices_that_share_the_inputs_the_last_look_counts_whichever_took_it
         "jetson": ReplayResult(True, 1),
     }
     with replay_store(tmp_path / "replay", looks=looks) as store:
-        store.set_fact("devices", [{"name": "pi"}, {"name": "pi #2"}])
+        store.state.devices = [{"name": "pi"}, {"name": "pi #2"}]
         states = told(replay_summary(store))
-        store.set_fact("devices", [{"name": "pi"}])
+        store.state.devices = [{"name": "pi"}]
         alone = told(replay_summary(store))
     assert (states["trigger:a"], states["trigger:b"]) == ("agrees", "new")
     assert (alone["trigger:a"], alone["trigger:b"]) == ("fixed", "still")

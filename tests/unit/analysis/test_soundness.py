@@ -240,9 +240,9 @@ def fleet(tmp_path: Path) -> Iterator[Store]:
         store.add_seeds(
             SeedInput(seed, np.full((2, 2, 1), place, np.uint8)) for place, seed in enumerate(seeds)
         )
-        store.set_fact("replicas", ["pi", "board"])
+        store.state.replicas = ["pi", "board"]
         about = {"kind": "campaign", "path": "elsewhere", "sha256": "0" * 64}
-        store.set_fact("references", {"release": about})
+        store.state.references = {"release": about}
         for seed in seeds:
             for replica in ("pi", "board"):
                 store.add_survey([answer(replica, seed, number) for number in range(4)], [])
@@ -306,7 +306,7 @@ class Seeds:
             SeedInput(name, np.full((2, 2, 1), 100 + place, np.uint8))
             for place, name in enumerate(self.unlabelled)
         )
-        self.store.set_fact("finished", True)
+        self.store.state.finished = True
 
     def answers(self, **counts: int) -> list[NDArray[np.float64] | None]:
         """So many answers of each kind, the others right."""
@@ -329,11 +329,11 @@ class Seeds:
     def reference(self, name: str, *, asked: bool = True, **counts: int) -> None:
         """A reference that answers the survey as the original does, and the seeds as counted."""
         right = np.array(SCORES["right"])
-        facts = self.store.fact("references") or {}
+        facts = self.store.state.references
         if not facts:
             self.store.add_survey([self._surveyed(*key) for key in self._inputs()], [])
         about = {"kind": "int8", "path": name, "sha256": "0" * 64}
-        self.store.set_fact("references", {**facts, name: about})
+        self.store.state.references = {**facts, name: about}
         answers = [
             ReferenceAnswer(name, seed, number, right, Decision.AGREE, 0.01)
             for seed, number in self._inputs()

@@ -165,7 +165,7 @@ def test_a_broken_plugin_leaves_other_families_their_words(
     write_distribution(tmp_path / "broken", "torn_family", "import no_such_library", entry, "torn")
     for site in ("sound", "taken", "broken"):
         monkeypatch.syspath_prepend(tmp_path / site)
-    store.set_fact("survey families", ["gain", "dusk"])
+    store.state.families = ["gain", "dusk"]
     add(store, "s0", [replace(deviation("s0", 0, "gain", 5), family="dusk", params={"levels": 90})])
     assert figures(store).worst[0].words == "darker by 90"
 
@@ -257,7 +257,7 @@ def test_a_limit_of_the_rate_is_kept_crossed_or_undecided(
         for place, name in enumerate(names):
             made = deviation if place < deviating else record
             add(store, name, [made(name, 0, "gain", 5)])
-        store.set_fact("finished", True)
+        store.state.finished = True
         (check,) = check_limits(store, LimitsConfig(max_confident_deviation=limit))
     assert {"crossed": check.crossed, "undecided": check.undecided} == {
         "crossed": state == "crossed",

@@ -244,7 +244,7 @@ def test_a_declared_kind_with_a_tolerance_needs_one(angle: Any) -> None:
 def test_a_broken_one_is_named_where_it_is_used_and_harms_no_other(
     angle: Any, task: str, problem: str
 ) -> None:
-    with pytest.raises(UsageError, match=rf"'{task}' of angles-pkg .*{problem}"):
+    with pytest.raises(UsageError, match=f"angles-pkg .*{problem}"):
         kind_of_task(task)
     assert kind_named("angles") is kind_of_task("angle")
     with pytest.raises(TypeError):

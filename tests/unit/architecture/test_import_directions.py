@@ -37,7 +37,7 @@ MOVED = {f"{name}.py" for name in ALIASES} | {"devices/__init__.py", "reports/__
 LAYERS = (
     {"errors", "types", "_version", "assets"},
     {"_internal"},
-    {"statistics", "document"},
+    {"statistics", "document", "words/seeds", "words/survey"},
     {"answers"},
     {
         "metrics",

@@ -43,8 +43,8 @@ def campaign(
         store.set_models(
             {"name": "original.onnx"}, {"name": "int8.tflite", "output": {"kind": kind}}
         )
-        store.set_fact("replicas", [replica])
-        store.set_fact("devices", [{"name": replica or "pi4"}])
+        store.state.replicas = [replica]
+        store.state.devices = [{"name": replica or "pi4"}]
         store.add_seed_answers(
             [SeedAnswer(name, SURE, SURE, Decision.AGREE) for name in outcomes], replica
         )
@@ -58,7 +58,7 @@ def campaign(
                 found["original_label"] = int(original.argmax())
                 found["deployed_label"] = int(deployed.argmax())
             store.add_outcome(OutcomeRecord(name, chain_seed=number, replica=replica, **found))
-        store.set_fact("finished", finished)
+        store.state.finished = finished
     return folder
 
 

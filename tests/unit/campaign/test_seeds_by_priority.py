@@ -71,7 +71,7 @@ def test_all_are_stored_most_promising_first(store: Store) -> None:
     assert store.notices() == ["a notice"]
     assert any(isinstance(one, Notice) and one.text.startswith("1 file skipped") for one in events)
     assert [one for one in events if isinstance(one, Step)][-1] == Step(7)
-    assert store.fact("seeds_complete")
+    assert store.state.seeds_complete
     assert source.read == 14
     stored(source, store)  # does nothing
     assert source.read == 14
@@ -105,7 +105,7 @@ def test_what_was_interrupted_ends_as_if_it_had_not_been(store: Store, last: int
     with pytest.raises(KeyboardInterrupt):
         stored(Ends(), store)
     assert not store.seed_count()
-    assert not store.fact("seeds_complete")
+    assert not store.state.seeds_complete
     stored(Source(), store)
     assert ids(store) == ["5", "2", "4", "3", "0", "6", "1"]
 

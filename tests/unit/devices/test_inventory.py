@@ -90,7 +90,7 @@ def test_a_place_of_labgrid_in_all_its_forms(write, monkeypatch):
     assert (long.user, long.labgrid.coordinator) == ("pi", "lab:20408")
     assert (long.labgrid.priority, long.labgrid.wait_s) == (2, 600)
     assert stated.labgrid.python == Path("/home/me/lg/bin/python")
-    assert numbers(stated.address) == ["6", "2200"]
+    assert numbers(stated.address) == "6 2200"
 
 
 def test_defaults(write):

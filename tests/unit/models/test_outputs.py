@@ -82,5 +82,5 @@ def test_classes_of_a_class_vector(shape) -> None:  # type: ignore[no-untyped-de
     ],
 )
 def test_a_feature_map_is_no_class_vector(shape, words) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ModelError, match=f"not one score for each class; .*{words}"):
+    with pytest.raises(ModelError, match=f"class; .*{words}"):
         output_classes(TensorInfo("o", shape, "float32"), "the model")

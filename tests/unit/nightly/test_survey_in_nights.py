@@ -38,7 +38,7 @@ def test_a_rate_is_worse_only_where_both_intervals_are_apart() -> None:
     assert not same.crossed
     (worse,) = survey_check(green, surveyed(30, 0.07, 0.14), "2026-01-01")
     assert worse.crossed
-    assert numbers(worse.words) == ["30", "300", "7", "2026", "01", "01", "3", "300", "3"]
+    assert numbers(worse.words) == "30 300 7 2026 01 01 3 300 3"
 
 
 def test_a_night_before_there_was_a_survey_is_read_and_compared_with_nothing() -> None:

@@ -73,7 +73,7 @@ def every_status(tmp_path: Path) -> Made:
             if status is Status.NONFINITE:
                 more["deployed"] = np.array([np.nan, np.inf, 0.0])
             store.add_outcome(OutcomeRecord(status.value, status, 1, **common, **more))
-        store.set_fact("finished", True)
+        store.state.finished = True
         return store
 
     return make

@@ -140,7 +140,7 @@ def test_tables_have_texts_where_there_are_no_labels(speech: tuple[Path, list[Fo
 def test_sentences_quote_what_was_recognised(speech: tuple[Path, list[Found]]) -> None:
     document = ET.fromstring(report_text(speech[0], "junit"))
     messages = [one.get("message", "") for one in document.iter("failure")]
-    assert messages[1].startswith(f'"{LINES[1][0]}" -> "{LINES[1][1]}" at L2 ')
+    assert f'"{LINES[1][0]}" -> "{LINES[1][1]}"' in messages[1]
     assert "(SNR " in messages[1]
     assert '-> ""' in messages[4]
     text = report_text(speech[0], "markdown")
@@ -209,7 +209,7 @@ def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(
     largest = max(one["disagreement"] for one in findings)
     write_html_report(folder, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
-    assert f"The severest: scores {largest:.3f} apart, where both models say" in page
+    assert f"severest: scores {largest:.3f}" in page
     assert '"by_disagreement":true' in page
     for told in (text, page.split("<script")[0]):
         assert "decides differently" not in told
@@ -251,7 +251,7 @@ def test_a_corpus_takes_keywords(
 
 def test_an_export_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     print_export(ExportReport("out", 0, {}, 3), None, as_json=False)
-    assert numbers(capsys.readouterr().out) == ["0", "3"]
+    assert numbers(capsys.readouterr().out) == "0 3"
 
 
 def test_recognisers_are_ranked_by_their_words(tmp_path: Path) -> None:

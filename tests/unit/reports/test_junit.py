@@ -9,7 +9,6 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from edgeflare.analysis import LimitCheck
 from edgeflare.analysis.limits import LimitFigures
-from edgeflare.campaign.settings.baseline import BASELINE_PAIRS
 from edgeflare.reports import report_text
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
@@ -116,7 +115,7 @@ def test_a_severe_trigger_and_a_new_pair_of_classes_cross_a_limit_alone(every_st
         "baseline": str(tmp_path / "baseline"),
     }
     with every_status(limits=limits) as store:
-        store.set_fact(BASELINE_PAIRS, [[0, 1], [1, 2]])
+        store.state.baseline_pairs = [[0, 1], [1, 2]]
         found = cases(suites(store)["pi.bench"])
     messages = {
         name: case.result[0].message.rpartition(": ")[2]
@@ -148,7 +147,7 @@ def test_limits_can_be_given(every_status):
 
 def test_seeds_that_are_not_done_are_reported_not_hidden(every_status):
     with every_status() as store:
-        store.set_fact("finished", False)
+        store.state.finished = False
         (case,) = suites(store)["campaign"]
     (result,) = case.result
     assert isinstance(result, Skipped)
@@ -179,7 +178,7 @@ def test_whatever_names_and_details_hold_the_document_can_be_read(tmp_path):
         store.add_outcome(
             OutcomeRecord(name, Status.FAILED, 0, detail="]]> \x08 died\x0c", device_name="pi\x01")
         )
-        store.set_fact("finished", True)
+        store.state.finished = True
         ((suite_name, suite),) = suites(store).items()
     (case,) = suite
     assert suite_name == "pi\ufffd"

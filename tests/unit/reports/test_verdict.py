@@ -97,7 +97,7 @@ def test_limits_come_before_what_was_found(tmp_path: Path) -> None:
     assert told.crossed == ("max_deviation_rate", "min_median_queries")
     assert (told.checked, told.tone) == (3, "bad")
     first, found = verdict_words(told)
-    assert (numbers(first), numbers(found)) == (["2", "3"], ["1", "1", "100"])
+    assert (numbers(first), numbers(found)) == ("2 3", "1 1 100")
     kept = said(tmp_path / "d", Status.FOUND, limits={"max_deviation_rate": 1.0})
     assert (kept.checked, kept.crossed, kept.finished, kept.tone) == (1, (), False, "good")
 
@@ -113,7 +113,7 @@ def test_a_model_worse_than_its_references_is_never_called_good(tmp_path: Path) 
         summary = replace(summarize(store), soundness=worse)
         found = campaign_verdict(store, summary, summary.limits)
     first, near = verdict_words(found)
-    assert numbers(first) == ["300", "1", "95", "3"]
+    assert numbers(first) == "300 1 95 3"
     assert "Near the seeds" in near
     assert found.tone == "warn"
 
@@ -134,8 +134,8 @@ def test_every_report_says_what_a_search_without_a_finding_covered_and_what_not(
         for n, asked in enumerate((4, 2, 0)):
             asked_of = {"search_queries": asked, "host_only_queries": 500}
             store.add_outcome(OutcomeRecord(f"{n}.png", Status.GAVE_UP, 0, **asked_of))  # type: ignore[arg-type]
-        store.set_fact("seeds_complete", True)
-        store.set_fact("finished", True)
+        store.state.seeds_complete = True
+        store.state.finished = True
         write_html_report(store, tmp_path / "report.html")
         texts = [report_text(store, "markdown"), report_text(store, "junit")]
     texts.append((tmp_path / "report.html").read_text())

@@ -288,9 +288,7 @@ class TestBudgets:
         result = run(seeds, Device(Linear()), asking(UNSURE, [], 9), budget=budget)["s0"]
         assert result.mostly_below_floor
         count = result.counters.host_only
-        assert result.detail.startswith(
-            f"{count} of {count} inputs were below the margin floor of 0.25, "
-        )
+        assert f"{count} of {count}" in result.detail
 
     def test_a_search_that_asked_the_device_about_most_inputs_says_nothing_of_the_floor(
         self,

@@ -202,7 +202,7 @@ def test_a_longer_file_needs_a_rule(tmp_path):
 @pytest.mark.parametrize(("rate", "frames"), [(RATE, RATE + 1), (2 * RATE, 2 * RATE + 2)])
 def test_a_slightly_longer_file_is_reported_in_samples(tmp_path, rate, frames):
     path = write(tmp_path / "a.wav", np.zeros(frames, "f4"), rate)
-    with pytest.raises(SeedError, match=rf"a\.wav is {RATE + 1} samples long, .* takes {RATE}; "):
+    with pytest.raises(SeedError, match=f"{RATE + 1} samples"):
         load(path, resample=True)
 
 
@@ -218,7 +218,7 @@ def test_windows_cover_a_file_but_for_a_rest_of_less_than_half_a_window(tmp_path
     ]
     joined = np.concatenate([seed.sample for seed in loaded.seeds[:20]])
     np.testing.assert_array_equal(joined, samples[: 20 * RATE])
-    assert numbers(loaded.notices[0]) == ["2", "1", "22", "1", "1"]
+    assert numbers(loaded.notices[0]) == "2 1 22 1 1"
 
 
 def test_a_limit_takes_a_window_of_each_recording_before_a_second_one(tmp_path):
@@ -328,7 +328,7 @@ def test_the_windows_before_the_damage_are_taken(tmp_path):
     path.write_bytes(data[: len(data) // 2])
     loaded = load(path, cut="windows")
     assert 10 < len(loaded.seeds) < 30
-    assert f"what is before that was taken, {len(loaded.seeds)} windows" in loaded.reasons["a.flac"]
+    assert f"taken, {len(loaded.seeds)} windows" in loaded.reasons["a.flac"]
 
 
 def test_a_model_of_any_length_takes_files_whole_up_to_ten_minutes(tmp_path):

@@ -115,7 +115,7 @@ def member(shape, length, version=(1, 0)):
 def test_a_shape_that_is_not_the_content_is_refused(tmp_path, length):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("images.npy", member((2, 4, 6), length))
-    with pytest.raises(SeedError, match=rf"holds {length} bytes where its shape says 48"):
+    with pytest.raises(SeedError, match=f"holds {length}"):
         load(tmp_path / "a.npz")
 
 

@@ -54,7 +54,7 @@ def test_a_damaged_clip_is_named(store):
     digest = store.put_sample(CLIP)
     path = next(store.folder.glob(f"samples/*/{digest}.wav"))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(StoreError, match=rf"{digest}\.wav is damaged"):
+    with pytest.raises(StoreError, match=rf"{digest}\.wav"):
         store.get_sample(digest)
 
 

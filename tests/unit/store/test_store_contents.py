@@ -12,7 +12,6 @@ from object_stores import samples_in_folder
 from edgeflare.campaign.status import queries_before
 from edgeflare.errors import StoreError
 from edgeflare.store import (
-    MEASURING,
     DeviceRecord,
     OutcomeCounts,
     OutcomeRecord,
@@ -23,6 +22,7 @@ from edgeflare.store import (
     Skipped,
     Store,
 )
+from edgeflare.store.state import FaultThreshold, StoredFault
 from edgeflare.types import Decision, FrontPoint, Status
 
 SAMPLE = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
@@ -274,12 +274,12 @@ def test_tally_counts_all_replicas_or_one(store):
 
 def test_failed_searches_are_removed_and_their_queries_stay_counted(store):
     store.add_seeds([SeedInput("b", SAMPLE), SeedInput("c", SAMPLE)])
-    store.set_fact(MEASURING, {"pi 1": 3, "pi 2": 5})
+    store.state.measuring_queries = {"pi 1": 3, "pi 2": 5}
     for seed_id, status in (("a", Status.FOUND), ("b", Status.FAILED), ("c", Status.FAILED)):
         store.add_outcome(full_outcome(store, seed_id=seed_id, status=status))
     store.remove_failed("pi 2")
     assert store.finished_seed_ids("pi 2") == {"a"}
-    assert store.fact(MEASURING) == {"pi 1": 3, "pi 2": 5 + 2 * (17 + 2)}
+    assert store.state.measuring_queries == {"pi 1": 3, "pi 2": 5 + 2 * (17 + 2)}
     assert queries_before(store) == {"pi 1": 3, "pi 2": 5 + 3 * (17 + 2)}
 
 
@@ -345,19 +345,22 @@ def test_campaign_models_environment_devices_skipped_and_notices(store):
 
 
 def test_facts_are_kept_and_replaced(store):
-    assert store.fact("seeds") is None
-    facts = {
-        "seeds": {"done": True, "digest": "ü"},
-        "list": [1, None, 2.5],
-        "expected": 7,
-        "no": None,
-    }
-    for key, value in facts.items():
-        store.set_fact(key, "something else")
-        store.set_fact(key, value)
+    assert (store.state.wall_s, store.state.finished, store.state.class_names) == (
+        None,
+        False,
+        None,
+    )
+    device = {"name": "ü", "options": [1, None, 2.5]}
+    faults = {"": [StoredFault("w", [FaultThreshold("mean", True, 0.5)], False, None, None, [])]}
+    for wall_s, finished in ((1.5, False), (2.0, True)):
+        store.state.wall_s, store.state.finished = wall_s, finished
+        store.state.devices, store.state.faults = [device], faults
+    store.state.partners = None
     store.close()
     with Store.open(store.folder) as reopened:
-        assert {key: reopened.fact(key) for key in facts} == facts
+        assert (reopened.state.wall_s, reopened.state.finished) == (2.0, True)
+        assert (reopened.state.devices, reopened.state.faults) == ([device], faults)
+        assert reopened.state.partners is None
 
 
 def test_a_campaign_may_be_given_its_name(tmp_path, database):

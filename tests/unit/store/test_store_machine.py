@@ -13,7 +13,15 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 from postgres_server import PostgresServer
 
 from edgeflare.errors import StoreError
-from edgeflare.store import OutcomeCounts, OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store import (
+    CampaignState,
+    OutcomeCounts,
+    OutcomeRecord,
+    ReplayRecord,
+    SeedAnswer,
+    SeedInput,
+    Store,
+)
 from edgeflare.store import database as store_database
 from edgeflare.types import Decision, Status
 
@@ -58,7 +66,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.outcomes = {}
         self.replays = {}
         self.notices = []
-        self.facts = {}
+        self.origins = {}
         self.config = {}
         self.iterating = None
 
@@ -158,10 +166,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.notices.append(text)
         self.store.add_notice(text)
 
-    @rule(key=IDS, value=JSON_OBJECTS | st.lists(st.integers()) | st.booleans() | st.none())
-    def set_fact(self, key, value):
-        self.facts[key] = value
-        self.store.set_fact(key, value)
+    @rule(key=IDS, value=st.text(TEXT, max_size=9))
+    def change_fact(self, key, value):
+        self.origins[key] = value
+        self.store.state.change(CampaignState.seed_origins, lambda before: {**before, key: value})
 
     @rule(config=JSON_OBJECTS)
     def set_campaign(self, config):
@@ -185,7 +193,7 @@ class StoreMachine(RuleBasedStateMachine):
     def agrees_on_what_is_short(self):
         assert self.store.campaign == self.config
         assert self.store.notices() == self.notices
-        assert {key: self.store.fact(key) for key in self.facts} == self.facts
+        assert self.store.state.seed_origins == self.origins
 
     @invariant()
     def agrees_on_seeds(self):

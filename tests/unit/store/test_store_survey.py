@@ -89,14 +89,14 @@ def test_an_answer_out_of_range_is_not_written(store: Store, changes: dict[str, 
     ("name", "value"),
     [
         ("partners", [{"id": "a"}]),
-        ("partner answers", {"": {"ab": [[0.5]]}}),
-        ("survey families", [1]),
+        ("partner_answers", {"": {"ab": [[0.5]]}}),
+        ("families", [1]),
     ],
 )
 def test_a_fact_that_could_not_be_read_is_not_written(store: Store, name: str, value: Any) -> None:
     with pytest.raises(StoreError, match="read again"):
-        store.set_fact(name, value)
-    assert store.fact(name) is None
+        setattr(store.state, name, value)
+    assert not getattr(store.state, name)
 
 
 def test_more_answers_than_a_page_are_all_there(store: Store) -> None:

@@ -47,10 +47,12 @@ def outcome(**changes: Any) -> OutcomeRecord:
 
 
 WRITES: dict[str, Callable[[Store], object]] = {
-    "fact, NaN": lambda store: store.set_fact("any", {"scores": [0.5, NAN]}),
-    "fact, too deep": lambda store: store.set_fact("any", DEEP),
-    "fact, half a character": lambda store: store.set_fact("any", "\ud800"),
-    "fact, no JSON": lambda store: store.set_fact("any", {1, 2}),
+    "fact, NaN": lambda store: setattr(store.state, "wall_s", NAN),
+    "fact, too deep": lambda store: setattr(store.state, "devices", [{"name": "a", "deep": DEEP}]),
+    "fact, half a character": lambda store: setattr(store.state, "class_names", ["\ud800"]),
+    "fact, no JSON": lambda store: setattr(
+        store.state, "devices", [{"name": "a", "any": object()}]
+    ),
     "configuration": lambda store: store.set_campaign({"search": {"tolerance": math.inf}}),
     "configuration, type": lambda store: store.set_campaign({"devices": "pi"}),
     "models": lambda store: store.set_models({"name": 7}, {}),
@@ -91,12 +93,14 @@ def test_a_stored_nan_counts_as_not_known(sqlite_store: Store) -> None:
             """UPDATE facts SET value = replace(value, '"mean": 0.1', '"mean": NaN')"""
         )
         connection.execute("""UPDATE facts SET value = replace(value, '-0.5', '-Infinity')""")
-        connection.execute("""INSERT INTO facts VALUES ('wall_s', 'NaN'), ('text', '"NaN"')""")
+        connection.execute(
+            """INSERT INTO facts VALUES ('wall_s', 'NaN'), ('class_names', '["NaN"]')"""
+        )
         connection.commit()
     found = stored_explanation(sqlite_store)
     assert found is not None
     assert (found.layers, found.findings[0].answers[0].margin) == (None, None)
-    assert (sqlite_store.fact("wall_s"), sqlite_store.fact("text")) == (None, "NaN")
+    assert (sqlite_store.state.wall_s, sqlite_store.state.class_names) == (None, ["NaN"])
     notices = sqlite_store.notices()
     assert ["explanation" in one or "wall_s" in one for one in notices] == [True, True]
     assert sqlite_store.result("explanation", Explanation) is None  # without parts to leave out
@@ -119,7 +123,7 @@ def test_a_damaged_document_names_the_field_alone(
         connection.execute("INSERT INTO facts VALUES ('partners', ?)", (fact,))
         connection.commit()
     with pytest.raises(StoreError) as error:
-        sqlite_store.fact("partners")
+        _ = sqlite_store.state.partners
     text = str(error.value).replace(str(sqlite_store.folder), "")
     assert named in text
     assert len(text) < 250

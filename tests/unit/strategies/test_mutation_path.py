@@ -67,9 +67,9 @@ def test_corruptions_are_named_once_each_and_nothing_else_is() -> None:
 
 
 def test_a_finding_is_one_sentence() -> None:
-    assert numbers(describe_finding([JPEG, TURNED], 3, 5, most=5)) == ["37", "4.2", "3", "5"]
+    assert numbers(describe_finding([JPEG, TURNED], 3, 5, most=5)) == "37 4.2 3 5"
     assert describe_finding([], 3, None, most=5) == "original 3"
-    assert numbers(describe_last_mutations([JPEG] * 7, most=2)) == ["5", "37", "37"]
+    assert numbers(describe_last_mutations([JPEG] * 7, most=2)) == "5 37 37"
     assert describe_last_mutations([], most=2) == ""
 
 

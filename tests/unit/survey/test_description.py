@@ -29,8 +29,8 @@ def words_of(values: np.ndarray, deviates: np.ndarray) -> str:
 
 def test_one_threshold() -> None:
     values = drawn()
-    assert numbers(words_of(values, values[:, 0] < 100)) == ["100", "255"]
-    assert numbers(words_of(values, values[:, 1] >= 200)) == ["200", "255"]
+    assert numbers(words_of(values, values[:, 0] < 100)) == "100 255"
+    assert numbers(words_of(values, values[:, 1] >= 200)) == "200 255"
 
 
 def test_two_thresholds() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import DEMO, DEMO_PAIR, edgeflare
+from stored_json import changed_result
 
 from edgeflare.errors import UsageError
 from edgeflare.models import InputSpec, prepare, spec_from_json
@@ -141,15 +142,13 @@ def test_a_bad_profile_is_told_in_one_sentence(campaign: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("damage", ["layers", "pixel", "many"])
 def test_a_damaged_result_is_told(copy: Path, tmp_path: Path, damage: str) -> None:
-    with Store.open(copy) as store:
-        fact = store.fact("importance")
+    with changed_result(copy, "importance") as result:
         if damage == "layers":
-            fact["layers"] = 1
+            result["layers"] = 1
         elif damage == "pixel":
-            fact["drawn"][0][0]["pixels"][0] = 10**30
+            result["drawn"][0][0]["pixels"][0] = 10**30
         else:
-            fact["drawn"] *= 10
-        store.set_fact("importance", fact)
+            result["drawn"] *= 10
     ran = edgeflare("report", copy, home=tmp_path)
     assert ran.code != 0
     assert "importance" in ran.err
@@ -158,9 +157,9 @@ def test_a_damaged_result_is_told(copy: Path, tmp_path: Path, damage: str) -> No
 
 def test_a_pair_of_other_images_is_left_out_of_the_page(copy: Path, tmp_path: Path) -> None:
     with Store.open(copy) as store:
-        fact = store.fact("importance")
-        fact["drawn"][0][0]["sample"] = store.put_sample(np.zeros((5, 9, 1), np.uint8))
-        store.set_fact("importance", fact)
+        digest = store.put_sample(np.zeros((5, 9, 1), np.uint8))
+    with changed_result(copy, "importance") as result:
+        result["drawn"][0][0]["sample"] = digest
     assert edgeflare("report", copy, home=tmp_path).code == 0
     text = (copy / "report.html").read_text(encoding="utf-8")
     assert text.count("each with its most relevant pixels") == 5

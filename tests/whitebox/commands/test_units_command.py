@@ -13,6 +13,7 @@ import pytest
 from campaigns import copy_of
 from command import DEMO, DEMO_PAIR, Ran, edgeflare
 from small_models import wrong_in_the_dark_onnx
+from stored_json import changed_result
 
 from edgeflare.campaign import SurveyInputs
 from edgeflare.models import spec_from_json
@@ -199,7 +200,7 @@ def test_each_device_that_answers_for_itself_is_a_hypothesis(home: Path) -> None
                 if one.outputs is not None and one.outputs.original is not None
             ]
             store.add_seed_answers(answers, name)
-        store.set_fact("replicas", ["pi", "jetson"])
+        store.state.replicas = ["pi", "jetson"]
     found = inspect(home, "--inputs", "seeds", "--measure", "pearson", "--json").json
     known = {one["name"]: (one["records"], one["ones"]) for one in found["hypotheses"][:3]}
     assert known == {"deviates": (40, 24), "deviates:pi": (40, 12), "deviates:jetson": (35, 14)}
@@ -216,8 +217,9 @@ def test_the_order_of_reading_is_drawn(home: Path) -> None:
 
 def test_a_result_of_an_earlier_version_that_read_less_says_so(home: Path) -> None:
     assert inspect(home, "--hypothesis", "blur", "--layer", "b1").code == 0
+    with changed_result(home / "c", "units") as result:
+        result |= {"records": 128, "error": 0.25}
     with Store.open(home / "c") as store:
-        store.set_fact("units", {**store.fact("units"), "records": 128, "error": 0.25})
         found = stored_units(store)
     assert found is not None
     text = to_markdown(units_document(found))
@@ -269,8 +271,8 @@ def test_a_running_campaign_is_read_but_not_written_to(home: Path) -> None:
 )
 def test_a_damaged_result_is_told(home: Path, damage: dict[str, Any]) -> None:
     assert inspect(home, "--hypothesis", "blur", "--layer", "b1").code == 0
-    with Store.open(home / "c") as store:
-        store.set_fact("units", {**store.fact("units"), **damage})
+    with changed_result(home / "c", "units") as result:
+        result.update(damage)
     ran = edgeflare("report", "c", home=home)
     assert ran.code == 2
     assert "the result 'units'" in ran.sentence

@@ -144,7 +144,7 @@ def read_campaign(store: Store) -> CandidateCampaign:
             for device in store.devices()
         ),
         seeds=frozenset(expected),
-        all_seeds=bool(store.fact("seeds_complete")),
+        all_seeds=store.state.seeds_complete,
         done=done,
         unanswered=unanswered,
         timeouts=sum(

@@ -4,7 +4,7 @@ A model whose answers are constant, tied, not finite, or others each time, agree
 chance: nothing that was counted with such answers may be taken for agreement.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
@@ -13,14 +13,10 @@ from edgeflare.answers.metrics import is_finite, is_same, is_same_answer
 from edgeflare.answers.oracles import certainty, margin
 from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
-from edgeflare.store.records import REPLAY
+from edgeflare.store.state import AnswersChecked
 from edgeflare.types import TRIGGERS, Decision, Issue, Output, Outputs
 from edgeflare.words.preflight import sentence
 
-ANSWERS_CHECKED = "answers_checked"
-"""The fact of what the answers to the seeds show, of each replica: ``repeated`` has how many were
-asked about again, and on how many of them each model answered otherwise; ``constant`` to how many
-different ones each model gave one answer, 0: it gave several."""
 SEEDS_REPEATED = 3
 """A model that draws random numbers answers otherwise on nearly every input, so that few tell."""
 
@@ -111,11 +107,11 @@ def _unusable(store: Store, replica: str, model: ModelName) -> UnusableAnswers |
 
 def _not_repeatable(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:
     """Judge by the seeds that were asked about again, and by the findings that did not repeat."""
-    repeated = _checked(store, replica).get("repeated", {})
-    if others := repeated.get(model, 0):
-        return UnusableAnswers("not-repeatable", model, others, repeated["seeds"], replica)
+    repeated = _checked(store, replica).repeated or {"deployed": 0, "original": 0}
+    if others := repeated[model]:
+        return UnusableAnswers("not-repeatable", model, others, repeated.get("seeds", 0), replica)
     mixed = (store.campaign.get("fleet") or {}).get("allow_mixed")
-    if model == "original" or repeated.get("original") or mixed:  # what makes findings unstable
+    if model == "original" or repeated["original"] or mixed:  # what makes findings unstable
         return None
     statuses = store.columns.statuses(replica)
     unstable = store.columns.unstable(_CLEAR_MARGIN, replica)
@@ -134,7 +130,7 @@ def _mostly(
     """
     decisions = store.columns.decisions(replica)
     count, total = decisions[decision.value], decisions.total()
-    if total < _FEWEST_INPUTS or 2 * count <= total or store.fact(REPLAY) is not None:
+    if total < _FEWEST_INPUTS or 2 * count <= total or store.state.is_replay:
         return None
     if _model_of(store, replica, decision) != model:
         return None
@@ -178,7 +174,7 @@ def count_constant(store: Store, replica: str, model: ModelName) -> int:
     if first is None or len(inputs) < _FEWEST_INPUTS:
         return 0
     sure = certainty(first)
-    if store.fact(REPLAY) is not None:
+    if store.state.is_replay:
         return len(inputs) if sure is not None and sure < _SATURATED else 0
     least = max(_FEWEST_DEVIATIONS, _CONSTANT_DEVIATIONS * len(inputs))
     if sure is not None and sure >= _SATURATED and len(deviations) < least:
@@ -197,7 +193,8 @@ def is_other_answer(before: Output, now: Output) -> bool:
 
 def _constant(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:
     """Judge by the seeds, as the campaign found it, and by the answers to the findings."""
-    count = _checked(store, replica).get("constant", {}).get(model, 0)
+    constant = _checked(store, replica).constant
+    count = 0 if constant is None else constant[model]
     if not count:
         return None
     with closing(_seed_answers(store, replica)) as answers:
@@ -212,9 +209,8 @@ def _constant(store: Store, replica: str, model: ModelName) -> UnusableAnswers |
     return UnusableAnswers("constant", model, count, count, replica)
 
 
-def _checked(store: Store, replica: str) -> Mapping[str, Any]:
-    facts: Mapping[str, Mapping[str, Any]] = store.fact(ANSWERS_CHECKED) or {}
-    return facts.get(replica, {})
+def _checked(store: Store, replica: str) -> AnswersChecked:
+    return store.state.answers_checked.get(replica, AnswersChecked())
 
 
 def _seed_answers(store: Store, replica: str) -> Generator[tuple[Outputs, str], None, None]:

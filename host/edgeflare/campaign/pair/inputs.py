@@ -7,7 +7,7 @@ from edgeflare.answers.interface import ChosenInput, ModelInterface
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import UsageError
 from edgeflare.models import SEED_NAMES, AudioSpec, InputSpec, Spec, TensorInfo, choose_input
-from edgeflare.store import SEED_ORIGINS, SEED_ROWS, Store
+from edgeflare.store import Store
 from edgeflare.types import Issue
 from edgeflare.words.preflight import sentence
 
@@ -34,11 +34,11 @@ def store_seed_rows(sides: Sequence[ModelInterface], store: Store) -> None:
 
     Of a seed that was made from another campaign's the name there counts. Raises as `seed_rows`.
     """
-    if store.fact("seeds_complete"):
-        origins = store.fact(SEED_ORIGINS) or {}
+    if store.state.seeds_complete:
+        origins = store.state.seed_origins
         names = {one: origins.get(one, one) for one in sorted(store.seed_ids())}
         if rows := seed_rows(sides, names.values()):
-            store.set_fact(SEED_ROWS, {one: rows[name] for one, name in names.items()})
+            store.state.seed_rows = {one: rows[name] for one, name in names.items()}
 
 
 def seed_rows(sides: Sequence[ModelInterface], names: Collection[str]) -> Mapping[str, int]:
@@ -69,7 +69,7 @@ def seed_origins(source: Store | None, made: Mapping[str, str]) -> dict[str, str
 
     Where that one's seeds were made from an earlier campaign's, the names there count.
     """
-    before = {} if source is None else source.fact(SEED_ORIGINS) or {}
+    before = {} if source is None else source.state.seed_origins
     return {one: before.get(seed, seed) for one, seed in made.items()}
 
 

@@ -26,7 +26,7 @@ from edgeflare.errors import InferenceFailedError, PreflightError
 from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.models.usual_inputs import changed_options, mistakes
 from edgeflare.statistics import wilson
-from edgeflare.store import SEED_ROWS, Store
+from edgeflare.store import Store
 from edgeflare.types import Decision, Issue, Output, Outputs, Query, Seed, with_row
 from edgeflare.words.preflight import advice, sentence
 
@@ -346,7 +346,7 @@ class Preflight:
         `replicas`: the names of the devices of each; `reader`: how the deployed model's outputs
         become answers.
         """
-        checked = list(self.store.fact("checked") or [])
+        checked = list(self.store.state.checked)
         unusable = [one for one in unusable_answers(self.store) if one.replica not in checked]
         told = self.store.notices()
         for problem in unusable:
@@ -361,7 +361,7 @@ class Preflight:
             if saturated := self._saturation(replica, names, reader):
                 self.reporter.notice(where + sentence(saturated))
             checked.append(replica)
-        self.store.set_fact("checked", checked)
+        self.store.state.checked = checked
 
     def _answers(self, replica: str, unusable: Sequence[UnusableAnswers]) -> PairAnswers:
         figures = [
@@ -394,7 +394,7 @@ class Preflight:
         return None
 
     def _with_samples(self, replica: str) -> Iterator[Seed]:
-        rows = self.store.fact(SEED_ROWS) or {}
+        rows = self.store.state.seed_rows
         for seed in self.store.seeds(replica):
             if seed.outputs is not None:
                 sample = self.store.get_sample(seed.sample)

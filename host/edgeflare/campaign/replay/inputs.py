@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from edgeflare.answers.columns import is_answer
 from edgeflare.answers.metrics import text_of, top_label
-from edgeflare.campaign.replay.results import REPLAY, ReplayedInput, replay_inputs, replayed_inputs
+from edgeflare.campaign.replay.results import ReplayedInput, replay_inputs, replayed_inputs
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import StoreError
 from edgeflare.metrics import l2
@@ -16,6 +16,7 @@ from edgeflare.store import OutcomeRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.location import DATABASE_NAME, is_campaign, is_corpus
 from edgeflare.store.records import ReplayInput, ReplayResult, trigger_id
+from edgeflare.store.state import ReplayOrigin
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 
 SourceKind: TypeAlias = Literal["campaign", "replay", "corpus"]
@@ -78,20 +79,20 @@ class ReplaySource:
                 raise
             return None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON object that a replay stores about it."""
-        about: dict[str, Any] = {"kind": self.kind, "folder": str(self.folder)}
+    def origin(self) -> ReplayOrigin:
+        """Return what a replay stores about it."""
         if self.store is None:
-            return {**about, "target": self.target}
-        return {
-            **about,
-            "campaign": self.store.id,
-            "finished": bool(self.store.fact("finished")),
-            "models": {
+            return ReplayOrigin(self.kind, str(self.folder), self.target)
+        return ReplayOrigin(
+            self.kind,
+            str(self.folder),
+            campaign=self.store.id,
+            finished=self.store.state.finished,
+            models={
                 which: {"name": known.get("name"), "sha256": known.get("sha256")}
                 for which, known in self.store.models.items()
             },
-        }
+        )
 
 
 @contextmanager
@@ -108,7 +109,7 @@ def replay_source(folder: Path, target: str | None = None) -> Iterator[ReplaySou
             "name the folder that `edgeflare run` made, or that `edgeflare corpus add` did"
         )
     with Store.open(folder) as store:
-        kind: SourceKind = "campaign" if store.fact(REPLAY) is None else "replay"
+        kind: SourceKind = "replay" if store.state.is_replay else "campaign"
         yield ReplaySource(folder, kind, store=store)
 
 

@@ -22,10 +22,9 @@ from edgeflare.campaign.replay.results import (
 )
 from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.settings.limits import CLASS_NAMES
 from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
-from edgeflare.store.records import REPLAY, ReplayInput
+from edgeflare.store.records import ReplayInput
 from edgeflare.types import Output, Status
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _reproductions(replay: Store, source: Store | None) -> Iterator[Reproduction
     inputs = replay_inputs(replay)
     now = replay_answers(replay, set(inputs))
     before = {} if source is None else stored_answers(source, inputs)
-    known = replay.fact(CLASS_NAMES)
+    known = replay.state.class_names
     names = None if known is None else tuple(known)
     for one in replayed_inputs(replay):
         then = before.get(one.id, {})
@@ -181,7 +180,7 @@ def _reproduction(
 
 def stored_answers(source: Store, inputs: Mapping[str, ReplayInput]) -> dict[str, Answers]:
     """Return the source's answers on these inputs; the device that found an input comes first."""
-    if source.fact(REPLAY) is not None:
+    if source.state.is_replay:
         return replay_answers(source, set(inputs))
     found: dict[str, Answers] = {}
     for one in survey_deviations(source):

@@ -16,18 +16,17 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.devices.runtimes import BY_EXTENSION
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.store.database import decoding
-from edgeflare.store.records import REPLAY, ReplayInput, ReplayKind, ReplayResult
+from edgeflare.store.records import ReplayInput, ReplayKind, ReplayResult
+from edgeflare.store.state import StoredReplay
 from edgeflare.types import TRIGGERS, Decision, Status
 
 __all__ = [
-    "REPLAY",
     "STATES",
     "ReplayState",
     "ReplayedInput",
-    "replay_fact",
     "replay_inputs",
     "replayed_inputs",
+    "stored_replay",
 ]
 
 ReplayState: TypeAlias = Literal[
@@ -120,30 +119,28 @@ class ReplayedInput:
         return {**asdict(self), "decision": decision, "margin": self.margin}
 
 
-def replay_fact(store: Store) -> Mapping[str, Any]:
-    """Return the fact of a replay. Raises StoreError where the campaign is none."""
-    fact: Mapping[str, Any] | None = store.fact(REPLAY)
-    if fact is None:
+def stored_replay(store: Store) -> StoredReplay:
+    """Return what makes a campaign a replay. Raises StoreError where it is none."""
+    replay = store.state.replay
+    if replay is None:
         raise StoreError(
             f"{store.folder} is a campaign, but no replay; `edgeflare replay {store.folder}` makes "
             "one"
         )
-    return fact
+    return replay
 
 
 def replay_inputs(store: Store) -> dict[str, ReplayInput]:
-    """Return a replay's inputs as they were before it, by id. Raises as `replay_fact`."""
-    inputs = replay_fact(store)["inputs"]
-    with decoding(store.folder, "the fact 'replay'"):
-        return {about["id"]: ReplayInput.from_json(about) for about in inputs}
+    """Return a replay's inputs as they were before it, by id. Raises as `stored_replay`."""
+    return {before.id: before for before in stored_replay(store).inputs}
 
 
 def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
-    """Yield the result of every input sent so far, device by device. Raises as `replay_fact`."""
+    """Yield the result of every input sent so far, device by device. Raises as `stored_replay`."""
     inputs = replay_inputs(store)
     unusable = {problem.replica: problem for problem in unusable_answers(store)}
     kind = store.kind
-    names = [session["name"] for session in store.fact("devices") or ()]
+    names = store.state.device_names
     for replica in replica_names(store):
         alike = [replica] if replica else names
         outcomes = store.outcomes_of(replica)

@@ -7,6 +7,7 @@ result needs of each input.
 
 import difflib
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,6 @@ from edgeflare.campaign.pair.inputs import seed_origins
 from edgeflare.campaign.pair.model_pair import stored_format
 from edgeflare.campaign.provenance import changed_additions
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
-from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.campaign.seeds import expected_audio
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, load_config
 from edgeflare.campaign.settings.models import SeedsConfig, StatedOutput
@@ -30,9 +30,10 @@ from edgeflare.devices import LOCAL, Device, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models import OriginalModel
 from edgeflare.models.image_input import options_in_file, sample_size
-from edgeflare.store import SEED_ORIGINS, SeedInput, Store
+from edgeflare.store import SeedInput, Store
 from edgeflare.store.location import LONGEST_NAME, is_campaign, is_corpus
 from edgeflare.store.records import ReplayInput
+from edgeflare.store.state import StoredReplay
 from edgeflare.types import Sample
 
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ def resume_import(store: Store) -> None:
 
     Raises StoreError where it was killed before it knew which inputs those are.
     """
-    fact = store.fact(REPLAY)
-    if fact is None:
+    replay = store.state.replay
+    if replay is None:
         folder = Path(store.setting("seeds", "path"))
         if is_corpus(folder) or is_campaign(folder):
             raise StoreError(
@@ -139,43 +140,37 @@ def resume_import(store: Store) -> None:
                 "and run it anew"
             )
         return
-    about = fact["source"]
-    with replay_source(Path(about["folder"]), about.get("target")) as source:
-        _add_inputs(source, fact, store)
+    with replay_source(Path(replay.source.folder), replay.source.target) as source:
+        _add_inputs(source, replay, store)
 
 
 def _import_inputs(
     source: ReplaySource, selected: list[str], notices: Sequence[str], store: Store
 ) -> None:
     """Store the inputs of a new replay; delete its folder where that fails."""
-    fact = {
-        "source": source.to_json(),
-        "selected": selected,
-        "notices": list(notices),
-        "inputs": [],
-    }
+    replay = StoredReplay(source.origin(), selected=selected, notices=notices)
     try:
-        store.set_fact(REPLAY, fact)
-        _add_inputs(source, fact, store)
+        store.state.replay = replay
+        _add_inputs(source, replay, store)
     except BaseException:
         store.discard()
         raise
 
 
-def _add_inputs(source: ReplaySource, fact: dict[str, Any], store: Store) -> None:
-    selected, known = set(fact["selected"]), store.seed_ids()
+def _add_inputs(source: ReplaySource, replay: StoredReplay, store: Store) -> None:
+    selected, known = set(replay.selected), store.seed_ids()
     inputs = source.selected(selected)
-    about: list[dict[str, Any]] = []
+    added: list[ReplayInput] = []
     origins: dict[str, str] = {}
     if source.rate is not None:
         store.set_sample_rate(source.rate)
     while batch := list(islice(inputs, _BATCH)):
         store.add_seeds(_seed_of(one, sample) for one, sample in batch if one.id not in known)
-        about += (one.to_json() for one, _ in batch)
+        added += (one for one, _ in batch)
         origins.update((one.id, one.seed_id) for one, _ in batch)
-    store.set_fact(REPLAY, {**fact, "inputs": about})
-    store.set_fact(SEED_ORIGINS, seed_origins(source.store, origins))
-    store.complete_seeds([], fact["notices"])
+    store.state.replay = replace(replay, inputs=added)
+    store.state.seed_origins = seed_origins(source.store, origins)
+    store.complete_seeds([], replay.notices)
 
 
 def _seed_of(one: ReplayInput, sample: Sample) -> SeedInput:
@@ -324,7 +319,7 @@ def _notices(
         return []
     notices = []
     what = f"the {source.kind} {source.folder}"
-    if not source.store.fact("finished"):
+    if not source.store.state.finished:
         notices.append(f"{what} is not finished: what it found so far is replayed")
     if only is None and all(entry.kind == "seed" for entry in chosen):
         notices.append(f"{what} has no triggering input: only its seed inputs are compared")

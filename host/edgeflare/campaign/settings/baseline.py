@@ -11,8 +11,6 @@ from edgeflare.types import TRIGGERS
 
 Pair = tuple[int, int]
 """Two class indices: the original model's label, the deployed model's."""
-BASELINE_PAIRS = "baseline_pairs"
-"""Name of the fact with the baseline's class pairs, which outlive the baseline."""
 
 
 def _deviating_pairs(store: Store) -> set[Pair]:
@@ -54,7 +52,7 @@ def baseline_pairs(limits: LimitsConfig, classes: int | None = None) -> set[Pair
 
 
 def _check_fits(store: Store, folder: Path, classes: int | None) -> None:
-    if not store.fact("finished"):
+    if not store.state.finished:
         raise UsageError(
             f"limits.baseline: {folder} is not finished, so pairs may be missing from it; "
             f"`edgeflare resume {campaign_text(folder)}` goes on with it"

@@ -41,9 +41,6 @@ KindLimit: TypeAlias = Annotated[
 ]
 """A limit for all classes together, or one for each of some, by name or number."""
 
-CLASS_NAMES = "class_names"
-"""The fact of a campaign with the names of its classes, in the order of their numbers."""
-
 
 class LimitsConfig(BaseModel):
     """The limits of a campaign's results; None: not checked."""

@@ -1,17 +1,16 @@
 """The inputs of a campaign's survey: how they are made, and made again."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from edgeflare.errors import StoreError, UsageError
-from edgeflare.store import FAULTS, Store, SurveyRecord
+from edgeflare.store import Store, SurveyRecord
+from edgeflare.store.state import StoredFault
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
-
-FAMILIES = "survey families"
-"""The fact that has the names of the families that a survey began with."""
 
 
 class SurveyInputs:
@@ -31,9 +30,9 @@ class SurveyInputs:
         Those are stored: the named ones, or all for the campaign's kind of input. Raises UsageError
         for an unknown name, and where one that it began with can't be loaded any more.
         """
-        stored = store.fact(FAMILIES)
+        stored = store.state.families
         if stored is None:
-            store.set_fact(FAMILIES, list(_families(store, names)))
+            store.state.families = list(_families(store, names))
         else:
             try:
                 _families(store, stored)
@@ -138,7 +137,7 @@ def _families(
     if not loadable:
         return find(names)
     found = find(skip_broken=True)
-    stored = store.fact(FAMILIES)
+    stored = store.state.families
     return found if stored is None else {name: found[name] for name in stored if name in found}
 
 
@@ -174,33 +173,31 @@ class ConfirmedFault(NamedTuple):
 
     replica: str
     number: int
-    entry: Mapping[str, Any]
+    entry: StoredFault
     members: Sequence[SurveyRecord]
 
 
 def confirmed_faults(store: Store) -> Iterator[ConfirmedFault]:
     """Yield the faults of which enough fresh inputs deviate; equal inputs count once."""
-    stored: Mapping[str, Sequence[Mapping[str, Any]]] = store.fact(FAULTS) or {}
+    stored = store.state.faults or {}
     for replica, found in sorted(stored.items()):
         records = {one.key: one for one in store.survey(replica, deviating=True)}
         number = 0
         for entry in found:
-            keys = [(str(seed), str(phase), int(place)) for seed, phase, place in entry["inputs"]]
-            members = [records[key] for key in keys if key in records]
+            members = [records[key] for key in entry.inputs if key in records]
             fresh = {member.sample: member.seed_id for member in members if member.phase == "check"}
             many = len(fresh) >= _FEWEST and len({*fresh.values()}) >= _FEWEST_SEEDS
-            if entry["words"] and entry["checked"] is not None and many:
+            if entry.words and entry.checked is not None and many:
                 number += 1
                 yield ConfirmedFault(replica, number, _told(entry, found[0]), members)
 
 
-def _told(entry: Mapping[str, Any], first: Mapping[str, Any]) -> Mapping[str, Any]:
+def _told(entry: StoredFault, first: StoredFault) -> StoredFault:
     """Return a fault without a condition that tells nothing; the first one's counts are of all."""
-    seen, whole = entry.get("seen"), first.get("seen")
-    if seen is None or whole is None:
+    if entry.seen is None or first.seen is None:
         return entry
-    asked = whole["inside"] + whole["outside"]
-    if seen["inside"] < _NEARLY_ALL * asked:
+    asked = first.seen.inside + first.seen.outside
+    if entry.seen.inside < _NEARLY_ALL * asked:
         return entry
-    words = f"nearly everywhere ({seen['inside']:,} of {asked:,} inputs asked about)"
-    return {**entry, "words": words, "thresholds": []}
+    words = f"nearly everywhere ({entry.seen.inside:,} of {asked:,} inputs asked about)"
+    return replace(entry, words=words, thresholds=())

@@ -1,7 +1,7 @@
 """Going after the deviations that a survey saw: rounds on the devices, and the faults found."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,8 +20,9 @@ from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, StoreError
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.scheduler import Feed, SurveyJob, SurveyResult, chain_seed
-from edgeflare.store import FAULTS, SEED_ROWS, SeedRecord, Store, SurveyRecord
+from edgeflare.store import SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import LazySamples
+from edgeflare.store.state import FaultThreshold, StoredFault
 from edgeflare.store.survey import SurveyKey
 from edgeflare.survey import Drawn
 from edgeflare.survey.features import FeatureSet
@@ -55,7 +56,7 @@ class PursuitStage(CampaignStage):
         """
         if self._config.survey.pursuit == 0:
             return
-        ended = dict(self._store.fact(FAULTS) or {})
+        ended = dict(self._store.state.faults or {})
         pursuits = [
             _Pursuit(replica, self._store, self._original, self._config)
             for replica in self._replicas
@@ -71,7 +72,7 @@ class PursuitStage(CampaignStage):
             for one in active:
                 if one.faults is not None:
                     ended[one.replica] = one.faults
-                    self._store.set_fact(FAULTS, ended)
+                    self._store.state.faults = ended
             active = [one for one in active if one.faults is None]
             if active and not self._answer(active, reader):
                 return
@@ -166,9 +167,9 @@ class _Pursuit:
         self, replica: str, store: Store, original: OriginalModel, config: CampaignConfig
     ) -> None:
         self.replica = replica
-        self.faults: list[dict[str, Any]] | None = None
+        self.faults: list[StoredFault] | None = None
         self._store = store
-        self._rows: Mapping[str, int] = store.fact(SEED_ROWS) or {}
+        self._rows = store.state.seed_rows
         self._original = original
         self._made = SurveyInputs.begin(store, config.survey.families)
         self._seeds = [seed for seed in store.seeds(replica) if seed.outputs is not None]
@@ -305,26 +306,22 @@ class _Pursuit:
         features = self._features.of(self._made.make(one), top_label(one.original))
         return Answered(made, features, *_reply(one), one.original)
 
-    def _fault(self, one: PursuitResult) -> dict[str, Any]:
-        """Return what is stored of a pursued condition; see `analysis.faults`."""
+    def _fault(self, one: PursuitResult) -> StoredFault:
         thresholds = one.condition.thresholds if one.condition else ()
         features = self._features.features
-        return {
-            "words": one.condition.words(features) if one.condition else "",
-            "thresholds": [
-                {
-                    "feature": features[two.feature].name,
-                    "label": features[two.feature].label,
-                    "below": two.below,
-                    "at": two.at,
-                }
+        return StoredFault(
+            words=one.condition.words(features) if one.condition else "",
+            thresholds=[
+                FaultThreshold(
+                    features[two.feature].name, two.below, two.at, features[two.feature].label
+                )
                 for two in thresholds
             ],
-            "repeats": one.repeats,
-            "checked": None if one.checked is None else one.checked._asdict(),
-            "seen": None if one.seen is None else one.seen._asdict(),
-            "inputs": [list(self._asked[place]) for place in one.members],
-        }
+            repeats=one.repeats,
+            checked=one.checked,
+            seen=one.seen,
+            inputs=[self._asked[place] for place in one.members],
+        )
 
 
 def _reply(one: SurveyRecord) -> Reply:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
@@ -30,15 +30,12 @@ from edgeflare.models.quantized import (
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord, folder_at
 from edgeflare.store.database import decoding, translate_errors
 from edgeflare.store.location import is_address, is_campaign, split_address
+from edgeflare.store.state import Reference
 from edgeflare.store.survey import OWN, REFERENCES, ReferencePhase, SurveyKey
 from edgeflare.types import Output, Sample
 
 _AT_ONCE = 64
 _LEAST_SHARED = 0.5
-_FLOAT_MODELS = "reference models"
-"""The fact that has the digest of each float model that int8 models were made of, by its path."""
-_LEFT_OUT = "references left out"
-"""The fact that has the references with too few of the inputs, and the number of these."""
 _OPTIONS = {"graph_optimization": "basic"}
 """Integer kernels of some x86-64 CPUs saturate; so quantised values are computed with as floats."""
 
@@ -153,10 +150,10 @@ class ReferenceStage(CampaignStage):
         Raises UsageError where a campaign has other seeds than this one, or a float model has
         changed or has another interface than the original; StoreError.
         """
-        known = self._store.fact(REFERENCES) or {}
+        known = self._store.state.references
         path = self._config.original.path
-        left_out = self._store.fact(_LEFT_OUT) or {}
-        answered = {*known, *left_out, *(one.get("of") for one in known.values())}
+        left_out = self._store.state.references_left_out
+        answered = {*known, *left_out, *(one.of for one in known.values())}
         for reference in self._config.survey.references:
             model = float_model(reference, path)
             if model is None:
@@ -168,7 +165,7 @@ class ReferenceStage(CampaignStage):
     def _check_model(self, file: Path, original: ModelInterface) -> None:
         if not file.is_file():
             raise UsageError(f"there is no model file {file}, of which references are made")
-        known = self._store.fact(_FLOAT_MODELS) or {}
+        known = self._store.state.float_models
         if known.get(str(file), digest := file_sha256(file)) != digest:
             raise UsageError(
                 f"{file} has changed since int8 models of it were asked: undo the change, or start "
@@ -221,14 +218,14 @@ class ReferenceStage(CampaignStage):
         outputs. Raises ModelError where no int8 model can be made, StoreError.
         """
         surveyed, own = _surveyed(self._store), self._own()
-        known: dict[str, Any] = dict(self._store.fact(REFERENCES) or {})
+        known = dict(self._store.state.references)
         for reference in self._config.survey.references if surveyed else ():
             model = float_model(reference, self._config.original.path)
             if model is not None:
                 known |= self._answer_int8(model, original, reader, {**surveyed, **own}, known)
             else:
                 known |= self._copy(reference, surveyed, own, known)
-            self._store.set_fact(REFERENCES, known)
+            self._store.state.references = known
 
     def _own(self) -> _Questions:
         """Return the seeds as they are, that a replica answered."""
@@ -245,13 +242,13 @@ class ReferenceStage(CampaignStage):
         original: ModelInterface,
         reader: AnswerReader,
         questions: _Questions,
-        known: Mapping[str, Mapping[str, Any]],
-    ) -> dict[str, Any]:
+        known: Mapping[str, Reference],
+    ) -> dict[str, Reference]:
         """Ask the int8 models of a float model; {} where they have been asked about all inputs."""
         of = "" if model == self._config.original.path else f" of {model.name}"
-        asked = [one["inputs"] for one in known.values() if one.get("of") == str(model)]
+        asked = [one.inputs for one in known.values() if one.of == str(model)]
         # some were asked about fewer where that was interrupted, or the survey has grown since
-        if asked and min(asked) == len(questions):
+        if asked and min(one or 0 for one in asked) == len(questions):
             return {}
 
         def report(name: str, problem: str) -> None:
@@ -262,8 +259,8 @@ class ReferenceStage(CampaignStage):
 
         if of:
             self._check_model(model, original)
-            models = self._store.fact(_FLOAT_MODELS) or {}
-            self._store.set_fact(_FLOAT_MODELS, {**models, str(model): file_sha256(model)})
+            models = self._store.state.float_models
+            self._store.state.float_models = {**models, str(model): file_sha256(model)}
         self._reporter(Stage("references", f"making int8 models of {model.name}"))
         samples = list(islice(self._store.seed_samples(), CALIBRATED_ON))
         inputs = calibration_inputs(samples, original.spec)
@@ -282,14 +279,14 @@ class ReferenceStage(CampaignStage):
                 done += len(part)
                 self._reporter(Step(done))
         return {
-            name + of: {
-                "kind": INT8,
-                "of": str(model),
-                "path": f"{REFERENCES}/{file.name}",
-                "sha256": file_sha256(file),
-                "inputs": len(questions),
-                "dynamic": name in DYNAMIC,
-            }
+            name + of: Reference(
+                INT8,
+                path=f"{REFERENCES}/{file.name}",
+                sha256=file_sha256(file),
+                of=str(model),
+                inputs=len(questions),
+                dynamic=name in DYNAMIC,
+            )
             for name, file in made.items()
         }
 
@@ -337,21 +334,23 @@ class ReferenceStage(CampaignStage):
         reference: str,
         surveyed: _Questions,
         own: _Questions,
-        known: Mapping[str, Mapping[str, Any]],
-    ) -> dict[str, Any]:
+        known: Mapping[str, Reference],
+    ) -> dict[str, Reference]:
         """Store what another campaign's deployed model answered to the same inputs.
 
         {} where that was done for all inputs, or the campaign has too few of them.
         """
         name = _name(reference)
-        left_out = self._store.fact(_LEFT_OUT) or {}
+        left_out = self._store.state.references_left_out
         if left_out.get(name) == len(surveyed):
             return {}
         folder = folder_at(reference, stated=False)
-        before = known.get(name, {})
+        before = known.get(name)
         # Earlier versions didn't copy answers to seeds; where the reference is gone, none are.
-        if before.get("inputs") == len(surveyed) and (
-            before.get("seeds") == len(own) or not is_campaign(folder)
+        if (
+            before is not None
+            and before.inputs == len(surveyed)
+            and (before.seeds == len(own) or not is_campaign(folder))
         ):
             return {}
         answered = {answer.key for answer in self._store.reference_answers(name)}
@@ -375,7 +374,7 @@ class ReferenceStage(CampaignStage):
             deployed = store.models.get("deployed", {})
         few = f"has {shared} of this campaign's {counted(len(surveyed), 'input')}"
         if shared < _LEAST_SHARED * len(surveyed):
-            self._store.set_fact(_LEFT_OUT, {**left_out, name: len(surveyed)})
+            self._store.state.references_left_out = {**left_out, name: len(surveyed)}
             self._reporter.notice(
                 f"the reference {reference} is left out, since its survey {few}; "
                 "both campaigns need the same seeds, --seed and settings of the survey"
@@ -394,13 +393,13 @@ class ReferenceStage(CampaignStage):
                 "this device answers as that one did, not whether the model is sound"
             )
         return {
-            name: {
-                "kind": "campaign",
-                "path": reference,
-                "sha256": deployed.get("sha256"),
-                "inputs": len(surveyed),
-                "seeds": len(own),
-            }
+            name: Reference(
+                "campaign",
+                path=os.fspath(reference),
+                sha256=deployed.get("sha256"),
+                inputs=len(surveyed),
+                seeds=len(own),
+            )
         }
 
 

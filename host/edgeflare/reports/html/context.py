@@ -44,7 +44,7 @@ from edgeflare.reports.media import (
 from edgeflare.reports.replay import replay_counts
 from edgeflare.store import Store, campaign_text
 from edgeflare.types import Status
-from edgeflare.words.survey import coverage_words
+from edgeflare.words.faults import coverage_words
 from edgeflare.words.verdict import guidance, progress, verdict_words
 
 

@@ -13,7 +13,7 @@ from edgeflare.reports.media import finding_panel
 from edgeflare.reports.survey.document import answers, input_name, margins_words
 from edgeflare.reports.survey.faults import faults_list
 from edgeflare.store import Store
-from edgeflare.words.survey import fault_title
+from edgeflare.words.faults import fault_title
 
 
 class FaultInput(NamedTuple):

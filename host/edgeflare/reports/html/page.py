@@ -15,7 +15,6 @@ from edgeflare.analysis.findings import results
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.answers.detections.words import KIND_WORDS
 from edgeflare.answers.oracles import is_measured
-from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.errors import UsageError
 from edgeflare.reports.export import check_report_path, translate_report_errors
 from edgeflare.reports.html.context import context
@@ -106,7 +105,7 @@ def _write(
     check_report_path(path, store.folder)
     names = known_class_names(store, class_names)
     name = partial(class_name, names)
-    replay = replay_summary(store) if store.fact(REPLAY) else None
+    replay = replay_summary(store) if store.state.is_replay else None
     with seeds_of(store) if replay else nullcontext() as seeds:
         cards = ReplayCards(store, replay, seeds, name) if replay else None
         return _page(store, path, names, embed_mb, replay, cards)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.replay import ReplaySummary
-from edgeflare.campaign.replay.results import REPLAY, ReplayedInput, ReplayState, replay_fact
+from edgeflare.campaign.replay.results import ReplayedInput, ReplayState, stored_replay
 from edgeflare.document import Name
 from edgeflare.errors import StoreError
 from edgeflare.reports.html.gallery import Card, card
@@ -93,16 +93,16 @@ def seeds_of(store: Store) -> Iterator[Store | None]:
 
 def _found_in(store: Store, stack: ExitStack) -> Store | None:
     for _ in range(_MOST_SOURCES):
-        source = replay_fact(store)["source"]
-        if source["kind"] == "corpus":
+        source = stored_replay(store).source
+        if source.kind == "corpus":
             return None
         try:
-            store = stack.enter_context(open_store(Path(source["folder"])))
+            store = stack.enter_context(open_store(Path(source.folder)))
         except StoreError:
             return None
-        if store.id != source.get("campaign"):
+        if store.id != source.campaign:
             return None
-        if store.fact(REPLAY) is None:
+        if not store.state.is_replay:
             return store
     return None
 

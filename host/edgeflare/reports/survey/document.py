@@ -11,8 +11,8 @@ from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.transcripts import excerpts
 from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
 from edgeflare.reports.charts import Interval, Line, interval_chart
+from edgeflare.words.faults import bounds_text, rate_words, share_text
 from edgeflare.words.soundness import drift_text
-from edgeflare.words.survey import bounds_text, rate_words, share_text
 
 MOST_WORST = 5
 """Number of the worst inputs in a table."""

@@ -6,7 +6,7 @@ from itertools import islice
 from edgeflare._internal.text import counted, percent_text
 from edgeflare.analysis.faults import Fault, FaultFigures
 from edgeflare.document import Block, Column, Heading, Item, KeyFigure, Listing, Name, Table, Text
-from edgeflare.words.survey import fault_title, fault_words
+from edgeflare.words.faults import fault_title, fault_words
 
 _MOST_NAMES = 3
 

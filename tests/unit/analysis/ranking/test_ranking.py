@@ -72,7 +72,7 @@ class TestOrder:
         ranking = rank_campaigns([few, many])
         assert ranking.measure == "queries"
         assert [one.name for one in ranking.candidates] == ["many", "few"]
-        assert numbers(ranking.verdict) == ["16", "16", "0", "0.001"]
+        assert numbers(ranking.verdict) == "16 16 0 0.001"
         assert "found (100" in ranking.success_verdict
 
     def test_a_search_that_found_nothing_counts_above_all_others_however_early_it_ended(
@@ -211,7 +211,7 @@ class TestAccuracy:
         assert accuracy is not None
         assert (accuracy.right, accuracy.labelled) == (15, 16)
         assert 0.7 < accuracy.low < accuracy.rate < accuracy.high < 1
-        assert numbers(ranking.accuracy_verdict) == ["16", "93.8", "100", "100"]
+        assert numbers(ranking.accuracy_verdict) == "16 93.8 100 100"
 
     def test_where_it_tells_too_that_is_reported(self, tmp_path: Path) -> None:
         wrong = [one._replace(right=False) for one in about(0.7)]

@@ -9,13 +9,11 @@ from search_models import heard
 
 from edgeflare.answers.metrics import is_same_answer
 from edgeflare.campaign.pair.health import (
-    ANSWERS_CHECKED,
     count_constant,
     is_other_answer,
     unusable_answers,
 )
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
-from edgeflare.store.records import REPLAY
 from edgeflare.types import Decision, Detections, Output, Status, Values
 
 ONE_HOT = np.array([1.0, 0.0, 0.0])
@@ -93,7 +91,7 @@ def test_equal_answers_that_a_healthy_model_gives(tmp_path: Path, case: str) -> 
 def test_equal_answers_to_what_a_replay_sends(tmp_path: Path, case: str, count: int) -> None:
     """Its inputs are there because they deviate: that many do tells nothing."""
     with answered(tmp_path / "c", CONSTANT[case][0]) as store:
-        store.set_fact(REPLAY, REPLAYED)
+        store.state.replay = REPLAYED
         assert count_constant(store, "", "deployed") == count
 
 
@@ -109,7 +107,7 @@ def test_the_same_seed_again_is_one_input(tmp_path: Path) -> None:
 
 def test_an_answer_to_a_finding_shows_that_a_model_is_not_constant(tmp_path: Path) -> None:
     with answered(tmp_path / "c", [(varied(), UNSURE, AGREE)] * 4) as store:
-        store.set_fact(ANSWERS_CHECKED, {"": {"constant": {"deployed": 4, "original": 0}}})
+        store.state.answers_checked = {"": {"constant": {"deployed": 4, "original": 0}}}
         assert [one.kind for one in unusable_answers(store)] == ["constant"]
         found = OutcomeRecord("0", Status.FOUND, 1, original=OTHER, deployed=ONE_HOT)
         store.add_outcome(found)
@@ -146,13 +144,13 @@ def test_few_inputs_and_those_of_a_replay_show_no_model_without_decisions(
 ) -> None:
     with answered(tmp_path / "c", [(varied(), answer, decision)] * count) as store:
         if is_replay:
-            store.set_fact(REPLAY, REPLAYED)
+            store.state.replay = REPLAYED
         assert len(unusable_answers(store)) == problems
 
 
 def test_a_campaign_whose_answers_are_lost_is_not_called_constant(tmp_path: Path) -> None:
     with answered(tmp_path / "c", []) as store:
-        store.set_fact(ANSWERS_CHECKED, {"": {"constant": {"deployed": 4, "original": 0}}})
+        store.state.answers_checked = {"": {"constant": {"deployed": 4, "original": 0}}}
         assert unusable_answers(store) == ()
 
 

@@ -127,7 +127,7 @@ class TestNewPairs:
     ) -> None:
         folder = tmp_path / "silent"
         with Store.create(folder, {}, environment={}) as store:
-            store.set_fact("finished", True)
+            store.state.finished = True
         assert baseline_pairs(LimitsConfig(new_pairs=False, baseline=folder), 4) == set()
 
     def test_one_of_a_keyword_spotter_has(self, tmp_path: Path) -> None:

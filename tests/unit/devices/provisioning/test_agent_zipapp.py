@@ -63,5 +63,5 @@ def test_it_holds_the_agents_sources_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DeviceError, match=f"can't be written to {tmp_path / 'file'}"):
+    with pytest.raises(DeviceError, match=f"{tmp_path / 'file'}"):
         agent_bundle(tmp_path / "file")

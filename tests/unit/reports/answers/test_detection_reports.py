@@ -266,7 +266,7 @@ def test_data_frames_have_what_differs_and_a_summary_of_large_arrays(tmp_path: P
     frames = to_frames(value_campaign(tmp_path / "v", (pair[0], pair[0]), pair, task="dense"))
     assert frames.triggers.original_scores[0]["shape"] == [3, 20, 24]
     frames = to_frames(detection_campaign(tmp_path / "d", ["ghost"]))
-    assert numbers(frames.triggers.difference[0]) == ["1", "0.41", "0.56"]
+    assert numbers(frames.triggers.difference[0]) == "1 0.41 0.56"
     assert frames.triggers.deployed_scores[0][1]["label"] == 1
 
 

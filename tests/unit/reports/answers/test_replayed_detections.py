@@ -46,7 +46,7 @@ def test_a_detector_s_trigger_says_what_differs_now_and_what_was_detected_before
         deployed_text_before="nothing",
         difference="lost class 0 (0.62 against 0.47)",
     )
-    assert numbers(replayed_words(still, name)) == ["0.62", "0.47"]
+    assert numbers(replayed_words(still, name)) == "0.62 0.47"
     assert not still.elsewhere
 
 

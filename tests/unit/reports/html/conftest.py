@@ -95,7 +95,7 @@ class Campaign:
             {"name": "small.tflite", "sha256": "cd" * 32, "runtime": {"name": "tflite"}},
         )
         self.device = self.store.add_device({"cpu": "a core"}, "board")
-        self.store.set_fact("replicas", [""])
+        self.store.state.replicas = [""]
         self._count = 0
 
     def add(
@@ -156,7 +156,7 @@ class Campaign:
 
     def finish(self) -> Store:
         """Say that it is finished."""
-        self.store.set_fact("finished", True)
+        self.store.state.finished = True
         return self.store
 
 

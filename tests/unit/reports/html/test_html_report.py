@@ -173,7 +173,7 @@ def test_a_second_report_uses_the_pictures_again_and_removes_stale_ones(
 def test_a_seed_of_several_devices_is_there_once(campaign: Any, tmp_path: Path, read: Read) -> None:
     campaign.add(Status.SEED_DEVIATES, name="one")
     outcome = next(campaign.store.outcomes())
-    campaign.store.set_fact("replicas", ["", "other"])
+    campaign.store.state.replicas = ["", "other"]
     campaign.store.add_outcome(replace(outcome, replica="other", device_name="other"))
     written = write_html_report(campaign.finish(), tmp_path / "report.html")
     page = read(tmp_path / "report.html")

@@ -1,6 +1,7 @@
 """The page of a replay: what became of each input, beside the seed it came from."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 from campaign_stores import replay_store
 
 from edgeflare import report_text, write_html_report
-from edgeflare.campaign.replay.results import REPLAY
 from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.store.state import ReplayOrigin
 from edgeflare.types import Status
 
 Read = Callable[[Path], Any]
@@ -67,9 +68,9 @@ def test_the_seed_is_shown_where_the_source_has_it(tmp_path: Path, read: Read, s
         source.add_seeds([SeedInput("b", seed)])
         campaign = source.id
     with replay_store(tmp_path / "replay") as store:
-        fact = store.fact(REPLAY)
-        about = {"folder": str(tmp_path / "source"), "campaign": campaign if same else "f" * 32}
-        store.set_fact(REPLAY, {**fact, "source": {**fact["source"], **about}})
+        folder, source_id = str(tmp_path / "source"), campaign if same else "f" * 32
+        source = ReplayOrigin("campaign", folder, campaign=source_id)
+        store.state.replay = replace(store.state.replay, source=source)
         page = page_of(store, tmp_path / "report.html", read)
     shown = {row["seed"]: row["seed_picture"] is not None for row in page.rows}
     assert shown["trigger:b"] is same

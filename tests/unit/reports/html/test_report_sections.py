@@ -197,7 +197,7 @@ def test_only_searches_that_asked_the_device_bound_the_rate_of_false_alarms(
     seeds = [SeedInput(f"{n}.png", np.full((2, 2, 1), n, np.uint8), 2) for n in range(3)]
     with Store.create(folder, config) as store, Store.create(folder / "control", config) as control:
         store.add_seeds(seeds)
-        store.set_fact("control_begun", True)
+        store.state.control_begun = True
         control.add_seeds(seeds)
         control.add_outcome(OutcomeRecord("0.png", Status.EXHAUSTED, 0, search_queries=3))
         for n in (1, 2):
@@ -216,7 +216,7 @@ def test_a_control_reports_false_alarms(campaign: Any, tmp_path: Path, read: Rea
     with Store.create(folder, campaign.config) as control:
         control.add_seeds([SeedInput("seed.png", np.zeros((2, 2, 1), np.uint8), 2)])
         control.add_outcome(OutcomeRecord("seed.png", Status.EXHAUSTED, 1, search_queries=3))
-        control.set_fact("finished", True)
+        control.state.finished = True
         write_html_report(control, tmp_path / "control.html")
         comment = report_text(control, "markdown")
     text = read(tmp_path / "control.html").text

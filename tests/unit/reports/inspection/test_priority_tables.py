@@ -31,7 +31,7 @@ def first(*kinds: FindingsComparison) -> str:
 
 
 def test_the_best_order_is_named_where_chance_doesnt_explain_it() -> None:
-    assert numbers(first(CLEAR)) == ["5", "40", "0.93", "0.50", "0.010"]
+    assert numbers(first(CLEAR)) == "5 40 0.93 0.50 0.010"
     by_chance = findings(5, figures("margin", 0.7, 0.03), figures("gini", 0.6, 0.2), RANDOM)
     assert "them clearly earlier" in first(by_chance)
     assert "clearly earlier" in first(findings(5, RANDOM))

@@ -49,7 +49,7 @@ def test_an_alias(home):
     assert endpoint.connect_timeout == 40
     assert endpoint.known_as == "[10.0.0.7]:2222"
     assert endpoint.known_hosts[:2] == (home / "known", Path("/with space/known"))
-    assert numbers(endpoint.proxy_command) == ["10.0.0.7", "2222"]
+    assert numbers(endpoint.proxy_command) == "10.0.0.7 2222"
     assert endpoint.url == "ssh://pi@10.0.0.7:2222"
 
 
@@ -67,7 +67,7 @@ def test_the_inventory_wins_and_fills_the_tokens(home):
     assert (endpoint.host, endpoint.port, endpoint.user) == ("10.0.0.7", 22, "me")
     assert (endpoint.keys, endpoint.known_hosts) == ((Path("/k"),), (Path("/known"),))
     assert (endpoint.known_as, endpoint.connect_timeout) == ("10.0.0.7", 15)
-    assert numbers(endpoint.proxy_command) == ["10.0.0.7", "22"]
+    assert numbers(endpoint.proxy_command) == "10.0.0.7 22"
 
 
 def test_a_host_without_any_entry(home):

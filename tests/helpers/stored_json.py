@@ -1,0 +1,18 @@
+"""Changes to what a campaign has stored, beneath the store: what earlier versions or damage left."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def changed_result(folder: Path, name: str) -> Iterator[dict[str, Any]]:
+    """Give the JSON object of a stored result; what is changed in it is stored."""
+    with closing(sqlite3.connect(folder / "campaign.sqlite")) as connection, connection:
+        (text,) = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        result = json.loads(text)
+        yield result
+        connection.execute("UPDATE facts SET value = ? WHERE name = ?", (json.dumps(result), name))
