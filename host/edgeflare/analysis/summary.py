@@ -255,6 +255,7 @@ class Summary(OutcomeFigures):
         # these stand in another form, behind the others or in their place
         about = asdict(replace(self, limits=(), soundness=None, unusable=(), explanation=None))
         del about["unusable"]
+        about = {name: about[name] for name in Summary.__annotations__ if name in about} | about
         answers = self.answers
         figures = {} if answers is None else self.kind.figures_json(answers.figures)
         return {
