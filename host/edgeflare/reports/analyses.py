@@ -40,6 +40,7 @@ class _Soundness(Analysis[SoundnessSettings, Soundness]):
     about = "Judge a campaign's deployed model against its healthy references and its labels."
     settings = SoundnessSettings
     result = Soundness
+    stored = False
 
     def run(self, campaign: Store, settings: SoundnessSettings, context: RunContext) -> Soundness:
         del context
@@ -69,6 +70,7 @@ class _Agreement(Analysis[AgreementSettings, Agreements]):
     about = "Compare the answers of devices that searched for themselves, each two of them."
     settings = AgreementSettings
     result = Agreements
+    stored = False
 
     def run(self, campaign: Store, settings: AgreementSettings, context: RunContext) -> Agreements:
         del settings, context
@@ -102,8 +104,9 @@ class _Compare(Analysis[CompareSettings, Comparison]):
         ran = run_models(candidates, settings, progress=tell, **context.reach)
         return rank_candidates(candidates, ran, settings)
 
-    def sections(self, result: Comparison) -> Iterator[Block]:  # type: ignore[override]
-        yield from ranking_document(result.ranking, result.failed)
+    def sections(self, result: Comparison) -> Iterator[Section]:  # type: ignore[override]
+        blocks = tuple(ranking_document(result.ranking, result.failed))
+        yield Section("compare", "Candidates compared", blocks)
 
     def to_json(self, result: Comparison) -> dict[str, Any]:
         return result.to_json()
