@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text as RichText
 
+from edgeflare._internal import records
 from edgeflare._internal.text import counted, visible_text
 from edgeflare.cli.terminal import echo
 from edgeflare.document import section_blocks
@@ -48,10 +49,8 @@ def print_json(value: Any) -> None:
 def print_result(as_json: bool, values: Any, document: Callable[[], Iterable[Block]]) -> None:
     """Print a result: its JSON `values`, a record or what returns them, or its document."""
     if as_json:
-        from pydantic import TypeAdapter
-
         if not callable(values):
-            values = TypeAdapter[Any](type(values)).dump_python(values, mode="json")
+            values = records.as_json(values)
         print_json(values() if callable(values) else values)
     else:
         print_document(document(), TerminalConsole())
