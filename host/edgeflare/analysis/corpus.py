@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from edgeflare.analysis.corpus_import import (
     is_replay,
     model_name,
 )
-from edgeflare.answers.parts import later
+from edgeflare.answers.parts import worded
 from edgeflare.campaign.replay.results import replayed_inputs, stored_replay
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, open_store
@@ -56,7 +55,9 @@ class CorpusAddition:
     unknown_fixed: int = 0
     source: str = ""
 
-    notices = property(partial(later, "edgeflare.words.corpus:addition_notices"))
+    notices = worded(
+        "corpus:addition_notices", "What is to be known of the addition, a sentence each."
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the counts and the notices."""

@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -18,7 +18,7 @@ from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.answers import SCORES, AnswerKind
-from edgeflare.answers.parts import LimitRule, jsonable, later
+from edgeflare.answers.parts import LimitRule, jsonable, worded
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import replayed_inputs
 from edgeflare.campaign.settings.baseline import Pair, baseline_pairs
@@ -115,7 +115,9 @@ class LimitCheck:
     undecided: bool = False
     figures: LimitFigures = field(default_factory=LimitFigures, repr=False)
 
-    words = property(partial(later, "edgeflare.words.limits:limit_words"))
+    words = worded(
+        "limits:limit_words", "The check in one sentence, with the first few that cross it."
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `words` among them; infinity is a text."""

@@ -7,7 +7,6 @@ model on an input is the total variation distance of its answer from the origina
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import cycle, islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
-from edgeflare.answers.parts import later
+from edgeflare.answers.parts import worded
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.statistics import binomial_tail, clustered_interval, holm, wilson
 from edgeflare.types import Issue
@@ -177,8 +176,8 @@ class Soundness:
     unhealthy: tuple[str, ...] = ()
     disagreement: Issue | None = None
 
-    words = property(partial(later, "edgeflare.words.soundness:soundness_words"))
-    evidence = property(partial(later, "edgeflare.words.soundness:evidence_words"))
+    words = worded("soundness:soundness_words", "The verdict in words, without the evidence.")
+    evidence = worded("soundness:evidence_words", "The reasons, a sentence each.")
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `evidence` in place of what it is made of."""

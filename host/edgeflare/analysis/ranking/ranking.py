@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -34,7 +33,7 @@ from edgeflare.analysis.ranking.scores import (
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.answers import AnswerKind
 from edgeflare.answers.detections.figures import DifferenceCounts
-from edgeflare.answers.parts import jsonable, later
+from edgeflare.answers.parts import jsonable, worded
 from edgeflare.campaign.comparison import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError
@@ -194,11 +193,6 @@ class RankedModel:
     differences: DifferenceCounts | None = None
 
 
-def _worded(name: str) -> property:
-    """Return a property that says by the function of `edgeflare.words.ranking` what a ranking tells."""
-    return property(partial(later, f"edgeflare.words.ranking:{name}"))
-
-
 @dataclass(frozen=True)
 class Ranking:
     """Candidates, hardest to make deviate first.
@@ -224,12 +218,16 @@ class Ranking:
     remarks: tuple[Remark, ...]
     kind: AnswerKind[Any]
 
-    verdict = _worded("ranking_verdict")
-    success_verdict = _worded("success_verdict")
-    accuracy_verdict = _worded("accuracy_verdict")
-    differences = _worded("ranking_differences")
-    notes = _worded("ranking_notes")
-    unclear = _worded("unclear_places")
+    verdict = worded("ranking:ranking_verdict", "Who is hardest to make deviate, in sentences.")
+    success_verdict = worded(
+        "ranking:success_verdict", "How well success tells them apart; None unless by queries."
+    )
+    accuracy_verdict = worded(
+        "ranking:accuracy_verdict", "How well accuracy does; None where no seed is labelled."
+    )
+    differences = worded("ranking:ranking_differences", "Where it is not the paper's comparison.")
+    notes = worded("ranking:ranking_notes", "What is to be kept in mind, a sentence each.")
+    unclear = worded("ranking:unclear_places", "Those of the notes that are on places and ties.")
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, and those of the sentences."""
