@@ -28,16 +28,12 @@ from edgeflare.document import (
     table_of,
 )
 from edgeflare.models.scaling import ScalingOptions
-from edgeflare.reports.devices import (
-    agreement_blocks,
-    devices_tables,
-    runtime_words,
-    telemetry_table,
-)
+from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
 from edgeflare.reports.explanation import explanation_blocks, explanation_json
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
 from edgeflare.store import folder_at, open_store
+from edgeflare.words.devices import runtime_words
 from edgeflare.words.faults import coverage_words
 from edgeflare.words.verdict import evidence, unusable_sentences, verdict_text, verdict_words
 

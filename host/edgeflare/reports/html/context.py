@@ -19,13 +19,7 @@ from edgeflare.campaign.status import CampaignStatus, campaign_status
 from edgeflare.document import Block, Column, Figures, KeyFigure, Name, Table
 from edgeflare.reports.campaign import END_WORDS, key_figures, limits_list, text_parts
 from edgeflare.reports.charts import histogram
-from edgeflare.reports.devices import (
-    agreement_blocks,
-    devices_tables,
-    runtime_words,
-    telemetry_table,
-    value_words,
-)
+from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
 from edgeflare.reports.document import to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.explanation import explanation_context
@@ -43,6 +37,7 @@ from edgeflare.reports.media import (
 from edgeflare.reports.replay import replay_counts
 from edgeflare.store import Store, campaign_text
 from edgeflare.types import Status
+from edgeflare.words.devices import runtime_words, value_words
 from edgeflare.words.faults import coverage_words
 from edgeflare.words.verdict import guidance, progress, verdict_words
 
