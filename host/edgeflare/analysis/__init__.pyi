@@ -50,8 +50,6 @@ from .outcome_stats import (
 from .ranking.candidates import (
     CompareSettings as CompareSettings,
     Comparison as Comparison,
-    campaigns_of as campaigns_of,
-    failures as failures,
     rank_candidates as rank_candidates,
     run_models as run_models,
 )

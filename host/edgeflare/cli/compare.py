@@ -48,7 +48,7 @@ def compare(
 ) -> None:
     """Rank candidate deployed models of one original by how hard they are to make deviate."""
     from edgeflare import EdgeFlareError
-    from edgeflare.analysis import CompareSettings, campaigns_of, failures, rank_candidates
+    from edgeflare.analysis import CompareSettings, rank_candidates
     from edgeflare.campaign import candidates_named
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import ranking_document
@@ -56,8 +56,9 @@ def compare(
     settings = settings_from(CompareSettings, context.obj, "compare")
     candidates = list(candidates_named(candidates, level=settings.level))
     ran = _run(candidates, settings) if any(not path.is_dir() for path in candidates) else None
-    if len(campaigns_of(candidates, ran)) < 2:
-        for name, why in failures(ran).items():
+    failed = ran.failed if ran else {}
+    if len(candidates) - len(failed) < 2:
+        for name, why in failed.items():
             echo_err(f"not ranked: {name}: {why}")
         if ran is not None:
             echo_err(_resume_advice(ran.folder))
@@ -72,11 +73,11 @@ def compare(
     print_result(
         json,
         comparison.to_json,
-        lambda: ranking_document(comparison.ranking, comparison.failed),
+        lambda: ranking_document(comparison.ranking, failed),
     )
     if ran and not json:
         echo_err(f"\nThe candidates' campaigns are in {ran.folder}")
-    if comparison.failed:
+    if failed:
         raise typer.Exit(_FAILED)
 
 

@@ -96,7 +96,7 @@ def run_models(
     )
 
 
-def campaigns_of(candidates: Sequence[Path], ran: Candidates | None) -> list[Path]:
+def _campaigns(candidates: Sequence[Path], ran: Candidates | None) -> list[Path]:
     """Return the campaigns' folders, in the candidates' order, without those that failed."""
     runs = {run.model: run for run in ran.runs} if ran else {}
     folders = []
@@ -112,13 +112,8 @@ def rank_candidates(
 ) -> Comparison:
     """Rank the campaigns of all candidates but those that failed; raises what `rank_campaigns` does."""
     measure = cast("Measure | None", settings.measure)
-    ranking = rank_campaigns(campaigns_of(candidates, ran), measure=measure, level=settings.level)
-    return Comparison(ranking, failures(ran), ran.folder if ran else None)
-
-
-def failures(ran: Candidates | None) -> dict[str, str]:
-    """Return why candidates failed, by name."""
-    return {run.name: run.failed for run in ran.runs if run.failed} if ran else {}
+    ranking = rank_campaigns(_campaigns(candidates, ran), measure=measure, level=settings.level)
+    return Comparison(ranking, ran.failed if ran else {}, ran.folder if ran else None)
 
 
 def _like(
