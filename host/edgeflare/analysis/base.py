@@ -22,7 +22,7 @@ from edgeflare.campaign.events import Notice
 from edgeflare.document import Block, Heading, Name, Section, Text
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
 from edgeflare.store import CampaignLock, Store
-from edgeflare.store.queries import UnitRows
+from edgeflare.store.analyses import UnitRows
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
@@ -138,7 +138,9 @@ def run_as(
                 return result
             try:
                 with nullcontext() if exclusive else CampaignLock(store.folder):
-                    store.set_result(_key(name), result, rows)
+                    store.add_result(
+                        name, result, settings=stated.model_dump(mode="json"), units=rows
+                    )
             except DiskFullError:
                 raise
             except StoreError as error:
@@ -193,16 +195,16 @@ def stored_sections(store: Store, names: Name) -> Iterator[Section]:
     Of an analysis that can't be loaded any more, or not show what it has stored, that is its error
     as a text.
     """
-    sections = (part for name in analysis_names() for part in _stored(store, name, names))
+    stored = {one.name for one in store.results()}
+    found = (name for name in analysis_names() if name in stored)
+    sections = (part for name in found for part in _stored(store, name, names))
     yield from sorted(sections, key=lambda section: section.order)
 
 
 def _stored(store: Store, name: str, names: Name) -> tuple[Section, ...]:
-    if not store.has_result(_key(name)):
-        return ()
     try:
         plugin = analysis(name)
-        result = store.result(_key(name), plugin.result)
+        result = store.result(name, plugin.result)
         return () if result is None else sections_of(plugin, name, result, names, store)
     except UsageError as error:
         problem = str(error)
@@ -214,7 +216,3 @@ def _stored(store: Store, name: str, names: Name) -> tuple[Section, ...]:
         why = f"can't show its stored result: {type(cause).__name__}: {reason(cause)}"
         problem = str(plugins.unusable("analysis", name, why))
     return (Section(f"analysis-{name}", name, (Text(problem),)),)
-
-
-def _key(name: str) -> str:
-    return name if name in plugins.built_in("analysis") else f"analysis {name}"
