@@ -43,7 +43,8 @@ class Analysis(Protocol[S, R]):
     `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
     codes, which is stored as JSON. With the `scope` "campaigns" it takes several, and what it returns
     isn't stored. One that is `exclusive` has the campaign locked while it runs, so that nobody else
-    writes to it; others may be run while the campaign runs.
+    writes to it; others may be run while the campaign runs. One that isn't `stored` is computed anew
+    for every report.
 
     Two further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
     the result's fields; ``advice(result)`` returns a line for the user on what to do next.
@@ -55,6 +56,7 @@ class Analysis(Protocol[S, R]):
     result: type[R]
     scope: Literal["campaign", "campaigns"] = "campaign"
     exclusive: bool = False
+    stored: bool = True
 
     def run(self, campaign: Any, settings: S, context: RunContext) -> R | WithUnitScores[R]:
         """Return the result.
@@ -132,6 +134,8 @@ def run_as(
             resume: MutableMapping[str, Any] = {}
             inner = replace(context, folder=store.folder.joinpath, resume=resume)
             result, rows = _run(plugin, name, store, stated, inner)
+            if not getattr(plugin, "stored", True):
+                return result
             try:
                 with nullcontext() if exclusive else CampaignLock(store.folder):
                     store.add_result(

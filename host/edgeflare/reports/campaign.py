@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from edgeflare._internal.text import counted, margin_text, number_text, percent_text
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import units_of
-from edgeflare.analysis.summary import ControlFigures, Summary
+from edgeflare.analysis.summary import NO_SEARCH, ControlFigures, Summary
 from edgeflare.answers.oracles import MARGIN_FLOOR, is_measured, traits_in
 from edgeflare.document import (
     Block,
@@ -20,13 +20,11 @@ from edgeflare.document import (
     Text,
 )
 from edgeflare.models.scaling import ScalingOptions
-from edgeflare.reports.devices import (
-    NO_SEARCH,
-    runtime_words,
-)
 from edgeflare.reports.explanation import explanation_json
 from edgeflare.reports.survey.document import survey_key_figures
 from edgeflare.reports.survey.faults import faults_key_figures
+from edgeflare.words.devices import runtime_words
+from edgeflare.words.faults import coverage_words
 
 MOST_SHOWN = 10
 """Number of pairs, triggers and inputs shown; the rest is counted."""
@@ -147,7 +145,7 @@ def _scaling(model: Any) -> str:
 
 
 def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
-    searches = summary.search.get("strategy") != NO_SEARCH
+    searches = summary.has_searches
     if searches:
         found = f"{summary.found:,} of {summary.searched:,} searched"
         yield KeyFigure("success rate", percent_text(summary.success_rate), found, main=True)
@@ -162,7 +160,7 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
             deviates = status == "seed-deviates"
             yield KeyFigure(text, f"{summary.by_status[status]:,}", main=deviates)
     if searches and summary.coverage.searches:
-        yield KeyFigure("covered without a trigger", summary.coverage.words)
+        yield KeyFigure("covered without a trigger", coverage_words(summary.coverage))
     is_repaired = bool((summary.models.get("deployed") or {}).get("repair"))
     for text, count in (
         (f"seeds with a top-1 tie{' (the repair abstains)' * is_repaired}", summary.ties),
@@ -345,7 +343,7 @@ def answers_heading(summary: Summary) -> str:
 def endings(summary: Summary) -> list[Block]:
     """Return why searches gave up, and the first seeds on which a device could not answer."""
     items = []
-    if summary.search.get("strategy") != NO_SEARCH:
+    if summary.has_searches:
         items += [Item(f"given up on {count:,}: {why}") for why, count in summary.given_up.items()]
     for failure in summary.failures[:_FAILURES_SHOWN]:
         where = f"{failure.device_name} can't answer on " if failure.device_name else ""

@@ -23,12 +23,12 @@ from edgeflare._version import __version__
 from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import TrackingError, UsageError
-from edgeflare.reports.devices import runtime_words
 from edgeflare.reports.export import export_campaign, translate_write_errors
 from edgeflare.reports.html.page import MOST_EMBEDDED_MB, write_html_report
 from edgeflare.reports.report import Report
 from edgeflare.reports.sections.campaign import plain_report
 from edgeflare.store import Store, campaign_text, open_store
+from edgeflare.words.devices import runtime_words
 
 _T = TypeVar("_T")
 
@@ -186,9 +186,9 @@ def run_tags(report: Report) -> dict[str, str]:
     return {
         CAMPAIGN_TAG: report.store.id,
         "edgeflare.limits": limits,
-        "edgeflare.verdict": clean_text(report.verdict.text, _LONGEST_VALUE),
+        "edgeflare.verdict": clean_text(report.text, _LONGEST_VALUE),
         "edgeflare.version": __version__,
-        "mlflow.note.content": clean_text(" ".join([report.verdict.text, *report.guidance])),
+        "mlflow.note.content": clean_text(" ".join([report.text, *report.guidance])),
         "mlflow.source.name": "edgeflare",
     }
 

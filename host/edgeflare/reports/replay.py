@@ -26,9 +26,9 @@ from edgeflare.document import (
     table_of,
 )
 from edgeflare.reports.campaign import MOST_SHOWN, limits_list
-from edgeflare.reports.verdict import unusable_sentences
 from edgeflare.store.corpus.records import CorpusRemoved
 from edgeflare.words.findings import answer_words, answers_text, text_parts
+from edgeflare.words.verdict import unusable_sentences
 
 if TYPE_CHECKING:
     from edgeflare.campaign.replay.reproduce import Reproduction, TopScore

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from edgeflare._internal.text import margin_text
+from edgeflare.analysis.campaign_verdict import Verdict
 from edgeflare.analysis.class_names import class_name
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.limits import LimitCheck
@@ -13,10 +14,10 @@ from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import campaign_status
 from edgeflare.document import Section
-from edgeflare.reports.verdict import Verdict, guidance, progress
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.types import TRIGGERS
 from edgeflare.words.findings import answers_text
+from edgeflare.words.verdict import guidance, progress, verdict_text, verdict_words
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,20 @@ class Report:
     sections: tuple[Section, ...] = ()
 
     @property
+    def sentences(self) -> tuple[str, str]:
+        """The verdict, and what was found where that is about limits, else ""."""
+        sentence, found = verdict_words(self.verdict)
+        return sentence, found
+
+    @property
+    def text(self) -> str:
+        """Both in a line."""
+        return verdict_text(self.verdict)
+
+    @property
     def guidance(self) -> tuple[str, ...]:
         """What the verdict leaves open, and what to do next; often nothing."""
-        return guidance(self.verdict, self.summary)
+        return guidance(self.verdict)
 
     @property
     def nothing_found(self) -> bool:

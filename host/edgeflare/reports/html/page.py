@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from edgeflare._internal.files import write_durably
 from edgeflare._internal.text import capitalized, counted
+from edgeflare.analysis.campaign_verdict import is_control
 from edgeflare.analysis.findings import results
 from edgeflare.answers.detections.words import KIND_WORDS
 from edgeflare.answers.oracles import is_measured
@@ -45,7 +46,6 @@ from edgeflare.reports.media import (
 from edgeflare.reports.report import Report
 from edgeflare.reports.sections.campaign import FINDINGS, HEAD, page_sections, plain_report
 from edgeflare.reports.survey.export import count_survey_findings
-from edgeflare.reports.verdict import is_control
 from edgeflare.store import Store, open_store
 from edgeflare.store.samples import SampleReader
 from edgeflare.words.findings import severest_words
@@ -166,7 +166,8 @@ def _page(report: Report, path: Path, embed_mb: float, cards: ReplayCards | None
 
 def _sentences(report: Report, collected: Collected) -> list[str]:
     """Return what follows the verdict's first sentence."""
-    summary, more = report.summary, [report.verdict.found] if report.verdict.found else []
+    summary, (_, found) = report.summary, report.sentences
+    more = [found] if found else []
     if report.replay is None and (itself := summary.by_status.get("seed-deviates", 0)):
         more.append(
             f"{counted(itself, 'trigger is a seed', 'triggers are seeds')} as "

@@ -19,7 +19,6 @@ from edgeflare.document import KeyFigure, Name, section_blocks
 from edgeflare.errors import UsageError
 from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
-from edgeflare.reports.devices import NO_SEARCH
 from edgeflare.reports.document import to_text
 from edgeflare.reports.render.options import RenderOptions
 from edgeflare.reports.replay import replayed_words
@@ -128,7 +127,7 @@ def _seed_case(report: Report, finding: Finding, breaches: Sequence[str]) -> Cas
     if report.summary.unusable:
         message = f"tells nothing: {report.summary.unusable[0].words}"
         return Case(one.seed_id, "skipped", message=message, seconds=one.seconds)
-    if report.summary.search.get("strategy") == NO_SEARCH:
+    if not report.summary.has_searches:
         message = "both models decide alike on the seed; nothing was searched"
         return Case(one.seed_id, message=message, seconds=one.seconds)
     message = (

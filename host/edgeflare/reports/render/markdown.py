@@ -46,7 +46,7 @@ def markdown(report: Report, options: RenderOptions) -> Iterator[str]:
     passed = outcome if report.has_limits else ""
     blocks = [
         Heading(f"EdgeFlare: {report.store.folder.resolve().name}", 2),
-        Text(passed + report.verdict.text, "strong"),
+        Text(passed + report.text, "strong"),
         *map(Text, filter(None, [*report.guidance, report.progress])),
         *limits_list(report.checks),
     ]

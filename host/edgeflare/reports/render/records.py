@@ -140,7 +140,7 @@ def json(report: Report, _: RenderOptions) -> Iterator[str]:
     replay = report.replay
     values: dict[str, Any] = {
         **summary_json(report.summary),
-        "verdict": report.verdict.text,
+        "verdict": report.text,
         "limits": [check.to_json() for check in report.checks],
         "replay": None if replay is None else replay.to_json(),
         "class_names": report.names,

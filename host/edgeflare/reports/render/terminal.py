@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from edgeflare.analysis.campaign_verdict import campaign_verdict
 from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.outcome_stats import TriggerFigures
 from edgeflare.analysis.summary import Summary
@@ -17,9 +18,9 @@ from edgeflare.reports.campaign import (
 )
 from edgeflare.reports.replay import replay_counts
 from edgeflare.reports.sections.campaign import analysis_sections, campaign_sections
-from edgeflare.reports.verdict import evidence, unusable_sentences, verdict
 from edgeflare.store import folder_at, open_store
 from edgeflare.words.findings import answer_words, text_parts
+from edgeflare.words.verdict import evidence, unusable_sentences, verdict_text, verdict_words
 
 _STEPS = 3
 _LEAST_ROOM = 20
@@ -43,10 +44,10 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
         if summary.replay is not None:
             unusable = [Text(sentence, "bad") for sentence in unusable_sentences(summary.unusable)]
             return [*unusable, *replay_counts(summary.replay), *blocks]
-        result = verdict(store, summary, summary.limits)
+        result = campaign_verdict(store, summary, summary.limits)
     tone: Tone = "strong" if result.tone == "neutral" else result.tone
-    first = [Text(result.text, tone), *map(Text, evidence(summary))]
-    return [*first, *blocks, Text(result.sentence, tone)]
+    first = [Text(verdict_text(result), tone), *map(Text, evidence(summary))]
+    return [*first, *blocks, Text(verdict_words(result)[0], tone)]
 
 
 def _triggers(summary: Summary, width: int | None, name: Name) -> Sequence[Block]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from edgeflare._internal import toml
 from edgeflare._internal.text import number_text
+from edgeflare.analysis.campaign_verdict import is_control
 from edgeflare.analysis.summary import Summary
 from edgeflare.document import (
     Block,
@@ -19,10 +20,9 @@ from edgeflare.document import (
     Text,
 )
 from edgeflare.reports.campaign import key_figures
-from edgeflare.reports.devices import runtime_words, value_words
 from edgeflare.reports.report import Report
-from edgeflare.reports.verdict import is_control
 from edgeflare.store import Store, campaign_text
+from edgeflare.words.devices import runtime_words, value_words
 
 
 def again_section(report: Report) -> Section:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from edgeflare._internal.text import capitalized
+from edgeflare.analysis.campaign_verdict import campaign_verdict
 from edgeflare.analysis.class_names import known_class_names
 from edgeflare.analysis.findings import findings
 from edgeflare.analysis.limits import LimitCheck
@@ -48,11 +49,11 @@ from edgeflare.reports.survey.document import (
     survey_tables,
     worst_table,
 )
-from edgeflare.reports.survey.faults import fault_title, faults_list
-from edgeflare.reports.verdict import verdict
+from edgeflare.reports.survey.faults import faults_list
 from edgeflare.store import Store
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS
+from edgeflare.words.faults import fault_title
 from edgeflare.words.findings import known_cause
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def plain_report(
     models = [(summary.models.get(which) or {}).get("name") for which in ("deployed", "original")]
     return Report(
         title=f"{models[0]} against {models[1] or 'its original'}" if models[0] else store.id,
-        verdict=verdict(store, summary, checks, replay),
+        verdict=campaign_verdict(store, summary, checks, replay),
         checks=checks,
         findings=partial(findings, store),
         store=store,

@@ -29,9 +29,10 @@ from edgeflare.document import (
 )
 from edgeflare.reports.campaign import END_WORDS
 from edgeflare.reports.charts import histogram, time_chart
-from edgeflare.reports.devices import runtime_words
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.types import Status
+from edgeflare.words.devices import runtime_words
+from edgeflare.words.faults import coverage_words
 
 _FEW = 5
 _MOST_CHARTED = 24
@@ -199,8 +200,8 @@ def ends_section(summary: Summary, ends: Mapping[Status, EndedSearches]) -> Sect
     blocks: list[Block] = []
     if not ends and not summary.skipped:
         blocks.append(Text("None: every search that ended found one.", "note"))
-    if summary.coverage.searches:
-        blocks.append(Text(f"{capitalized(summary.coverage.words)}.", "plain"))
+    if covered := coverage_words(summary.coverage):
+        blocks.append(Text(f"{capitalized(covered)}."))
     for status, words in END_WORDS.items():
         ended = ends.get(Status(status))
         if ended is None:
