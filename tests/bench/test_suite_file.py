@@ -105,7 +105,7 @@ def test_each_file_is_in_the_first_of_several_folders_that_has_it(
     assert pair.original.path == own / "original.onnx"
     with pytest.raises(UsageError, match=r"folder .*nowhere"):
         load_suite(source, [models, tmp_path / "nowhere"])
-    with pytest.raises(UsageError, match="folder"):
+    with pytest.raises(UsageError, match="the folder"):
         load_suite(source, [])
 
 

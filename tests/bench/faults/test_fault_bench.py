@@ -144,10 +144,6 @@ def test_what_the_suite_of_faults_does_not_have_is_refused(
     assert not out.exists()
 
 
-def test_the_suite_is_listed() -> None:
-    assert "faults" in bench("suites").output
-
-
 def test_another_suite_has_no_reserved_draws(tmp_path: Path) -> None:
     ran = bench("run", "demo", "--reserved", "--out", tmp_path / "out")
 

@@ -274,7 +274,7 @@ def test_a_device_that_fails_ends_the_bench(suite: str, tmp_path: Path, undistur
         raise UnreachableError(f"{device.name} is away")
 
     folder = tmp_path / "bench"
-    with pytest.raises(UnreachableError, match="local"):
+    with pytest.raises(UnreachableError, match="local is"):
         run_bench(load_suite(suite), folder, connect=away)
     bench = open_bench(folder)
     assert bench.failed == {}

@@ -130,5 +130,5 @@ def test_executorch_runs_what_pytorch_was_lowered_to(tmp_path: Path) -> None:
         np.testing.assert_allclose(model.run(image)[0], exact, atol=1e-5)
     broken = tmp_path / "broken.pte"
     broken.write_bytes(b"no program")
-    with pytest.raises(ModelError, match="executorch"):
+    with pytest.raises(ModelError, match="executorch can't"):
         load(str(broken), "executorch", {})

@@ -149,14 +149,6 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     database.close()
 
 
-def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home: Path) -> None:
-    flags = (*DEMO_PAIR, *ONLY_SURVEY, "--limit", "20", "--out", "rate")
-    assert edgeflare("run", *flags, home=home).code == 0
-    report = edgeflare("report", "rate", "--format", "markdown", home=home).out.splitlines()
-    assert "models decide differently" in report[2]
-    assert any("--reference int8" in line for line in report)
-
-
 def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) -> None:
     del worse
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")

@@ -254,13 +254,3 @@ def samples_in(folder: Path) -> dict[str, bytes]:
         for path in sorted((folder / "samples").rglob("*"))
         if path.is_file()
     }
-
-
-def test_show_says_why_searches_gave_up(tmp_path: Path) -> None:
-    options = {"crossing": "least-l2", "effort": 8, "max_l2": 0.001}
-    seeds = {"path": DEMO / "seeds.npz", "limit": 1}
-    folder = run_campaign(config(tmp_path / "c", {"options": options}, seeds=seeds))
-    shown = edgeflare("show", folder, home=tmp_path)
-    assert shown.code == 0, shown.err
-    assert "1: no triggering" in shown.out
-    assert "max_l2 0.001: nothing" in shown.out

@@ -78,7 +78,7 @@ def test_images_in_memory_leave_nothing_where_no_search_began(tmp_path: Path, di
     given = {"strategy": "none", "folder": folder}
     with pytest.raises(edgeflare.UsageError):
         edgeflare.search(ORIGINAL, DEPLOYED, digits, max_querys=3, **given)
-    with pytest.raises(edgeflare.SeedError, match="integers"):
+    with pytest.raises(edgeflare.SeedError, match="be integers"):
         edgeflare.search(ORIGINAL, DEPLOYED, {**digits, "labels": np.arange(100)}, **given)
     with pytest.raises(edgeflare.EdgeFlareError):  # once its folder is made
         edgeflare.search(ORIGINAL, DEPLOYED, {**digits, "labels": np.arange(100, 103)}, **given)

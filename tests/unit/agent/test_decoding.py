@@ -98,7 +98,7 @@ def test_the_output_is_the_one_named_or_logits() -> None:
     tensors = [TensorInfo("hidden", (1, None, 9), "float32"), FRAMES]
     CTC.check_outputs(tensors)
     CTC.check_outputs([FRAMES._replace(name="other")])
-    with pytest.raises(ModelError, match="hidden"):
+    with pytest.raises(ModelError, match="hidden of"):
         CTC.check_outputs(tensors, "hidden")
     with pytest.raises(ModelError, match="output 'logits'"):
         CTC.check_outputs([tensors[0], FRAMES._replace(name="x")])

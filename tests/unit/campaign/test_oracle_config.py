@@ -85,7 +85,7 @@ def test_typed_sections_state_what_tables_do() -> None:
     )
     each = of_sections("vector", values=ValuesConfig(tolerances=(0.1, 2.0)), search=SearchConfig())
     assert (each.oracle, each.tolerance) == ("tolerance", 1.0)
-    with pytest.raises(ValueError, match="tolerance"):
+    with pytest.raises(ValueError, match="a tolerance"):
         of_sections("vector", search=SearchConfig())
 
 

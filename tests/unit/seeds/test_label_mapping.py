@@ -46,8 +46,8 @@ def test_what_is_wrong_is_reported(tmp_path, name, text, sentence):
 
 
 def test_a_file_that_is_missing_or_no_text(tmp_path):
-    with pytest.raises(SeedError, match="read"):
+    with pytest.raises(SeedError, match="be read"):
         load_label_mapping(tmp_path / "missing.json")
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SeedError, match="read"):
+    with pytest.raises(SeedError, match="be read"):
         load_label_mapping(tmp_path / "a.txt")

@@ -79,7 +79,7 @@ def test_a_damaged_image_inside_an_archive(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF
     path.write_bytes(data)
-    with pytest.raises(SeedError, match="read"):
+    with pytest.raises(SeedError, match="be read"):
         load(path)
 
 

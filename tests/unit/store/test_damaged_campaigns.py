@@ -223,7 +223,7 @@ def test_rules_of_answers_that_no_campaign_has_are_refused(
     data, about = columns["a"], columns["a_pieces"]
     assert type(output_from(data, about)) is type(answer)
     about["rules"][place] = wrong
-    with pytest.raises(ValueError, match="rules"):
+    with pytest.raises(ValueError, match="no rules"):
         output_from(data, about)
 
 

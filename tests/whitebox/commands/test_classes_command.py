@@ -17,11 +17,8 @@ from onnx import helper
 from onnx_nets import saved
 from stored_json import changed_result
 
-from edgeflare.analysis import class_namer
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
-from edgeflare.reports import classes_document
-from edgeflare.reports.document import to_markdown
 from edgeflare.store import CampaignLock, Store
 from edgeflare_whitebox import (
     ActivationProbabilities,
@@ -142,15 +139,6 @@ def test_the_figures_are_those_of_the_library(home: Path) -> None:
         seed = seeds[one["place"]]
         assert (one["id"], one["sample"], one["label"]) == (seed.id, seed.sample, seed.label)
         assert one["original"] != one["deployed"]
-
-
-def test_a_stored_result_is_read_back(home: Path) -> None:
-    found = classes_of_campaign(home / "c")
-    with Store.open(home / "c") as store:
-        assert stored_classes(store) == found
-    assert json.loads(json.dumps(found.to_json())) == inspect(home, "--json").json
-    text = to_markdown(classes_document(found, class_namer(home / "c", NAMES)))
-    assert "Class elk" in text
 
 
 @pytest.mark.extended
