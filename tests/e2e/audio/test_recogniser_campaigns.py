@@ -253,8 +253,8 @@ def test_candidates_are_ranked_by_the_words_of_their_first_triggers(
 @pytest.mark.parametrize(
     ("search", "problem"),
     [
-        ({"oracle": "label"}, r"label oracle .* answer with text"),
-        ({"oracle": "tolerance", "tolerance": 0.1}, r"tolerance oracle .* answer with text"),
+        ({"oracle": "label"}, "label oracle"),
+        ({"oracle": "tolerance", "tolerance": 0.1}, "tolerance oracle"),
     ],
 )
 def test_an_oracle_for_classes_is_refused_and_leaves_nothing(

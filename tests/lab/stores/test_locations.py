@@ -29,17 +29,17 @@ URL = "postgresql://lab@db.example:5433/edgeflare?sslmode=verify-full"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("nonsense", "is not the URL of a database; write it as postgresql://user@host/database"),
-        ("mysql://u@h/d", "is not a PostgreSQL database"),
-        ("sqlite:///x.db", "is not a PostgreSQL database"),
-        ("postgresql+asyncpg://u@h/d", "is not a PostgreSQL database"),
-        ("postgres://u@h/d", "is not a PostgreSQL database"),
-        ("postgresql://u:secret@h/d", "has a password, which would be stored"),
-        ("postgresql://u@h/d?password=secret", "has a password, which would be stored"),
-        ("postgresql://u@h", "names no database"),
-        ("postgresql://u@h:port/d", "is not the URL of a database"),
-        ("postgresql://lab:secret/d", "is not the URL of a database"),
-        ("postgresql://u@h/d/name", "name the database alone"),
+        ("nonsense", "postgresql://user@host/database"),
+        ("mysql://u@h/d", "PostgreSQL database"),
+        ("sqlite:///x.db", "PostgreSQL database"),
+        ("postgresql+asyncpg://u@h/d", "PostgreSQL database"),
+        ("postgres://u@h/d", "PostgreSQL database"),
+        ("postgresql://u:secret@h/d", "password"),
+        ("postgresql://u@h/d?password=secret", "password"),
+        ("postgresql://u@h", "database"),
+        ("postgresql://u@h:port/d", "the URL"),
+        ("postgresql://lab:secret/d", "the URL"),
+        ("postgresql://u@h/d/name", "database alone"),
     ],
 )
 def test_what_is_no_database_is_one_sentence_without_a_password(text, words):

@@ -90,9 +90,9 @@ def test_limits_are_read_from_a_campaign_file(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "states no limit that a search can cross"),
-        ("[limits]\nmax_new_triggers = 0", "states no limit that a search can cross"),
-        ("limits = 3", "limits must be a table"),
+        ("", "search can"),
+        ("[limits]\nmax_new_triggers = 0", "search can"),
+        ("limits = 3", "limits must"),
     ],
 )
 def test_a_file_without_limits_is_refused(

@@ -368,11 +368,11 @@ def test_an_archive(tmp_path, dtype):
     ("arrays", "part"),
     [
         ({"audio": np.zeros((2, 5), "f4")}, "no 'rate'"),
-        ({"audio": np.zeros((2, 5), "f4"), "rate": 0.5}, "one whole number"),
-        ({"audio": np.zeros((2, 5), "f8"), "rate": 8}, "float64; it must be float32"),
-        ({"audio": np.zeros((2, 0), "f4"), "rate": 8}, "none of them empty"),
+        ({"audio": np.zeros((2, 5), "f4"), "rate": 0.5}, "whole number"),
+        ({"audio": np.zeros((2, 5), "f8"), "rate": 8}, "float64"),
+        ({"audio": np.zeros((2, 0), "f4"), "rate": 8}, "them empty"),
         ({"audio": np.zeros(5, "f4"), "rate": 8}, r"shape \[5\]"),
-        ({"images": np.zeros((2, 4, 4), "u1")}, "holds images, and the model takes audio"),
+        ({"images": np.zeros((2, 4, 4), "u1")}, "holds images"),
     ],
 )
 def test_archives_of_another_kind_are_refused(tmp_path, arrays, part):

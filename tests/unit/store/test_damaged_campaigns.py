@@ -266,7 +266,7 @@ def test_rows_that_belong_to_nothing_are_named(
 @pytest.mark.parametrize(
     ("script", "named"),
     [
-        ("DELETE FROM devices; DELETE FROM facts", "devices that are gone"),
+        ("DELETE FROM devices; DELETE FROM facts", "devices"),
         (
             """INSERT OR REPLACE INTO facts VALUES ('finished', 'true');
             DELETE FROM outcomes WHERE position = 1""",

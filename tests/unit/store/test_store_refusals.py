@@ -105,8 +105,8 @@ def test_opening_what_is_no_campaign(tmp_path):
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (2, r"schema 2 can't be read any more, only schema 4 and later; run the campaign anew"),
-        (99, rf"made by a newer edgeflare \(9\.9, schema 99\) .* \({__version__}, .*; upgrade"),
+        (2, "schema 2"),
+        (99, rf"\({__version__}"),
     ],
 )
 def test_a_schema_for_which_there_is_no_migration(store, version, words):

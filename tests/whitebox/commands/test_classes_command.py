@@ -260,7 +260,7 @@ def _texts(store: Store) -> None:
     [
         (_texts, (), "returns transcripts"),
         (None, ("--layer", "nothing"), "no tensor 'nothing'"),
-        (None, ("--profile", "nothing"), "there are no seeds at "),
+        (None, ("--profile", "nothing"), "seeds"),
         (None, ("--original", "nothing.onnx"), "isn't there"),
         (None, ("--class-names", "nothing.txt"), "nothing.txt"),
     ],
