@@ -105,8 +105,8 @@ def test_opening_what_is_no_campaign(tmp_path):
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (2, "schema 2"),
-        (99, rf"\({__version__}"),
+        (2, r"schema 2 can't be read any more, only schema 5 and later; run the campaign anew"),
+        (99, rf"made by a newer edgeflare \(9\.9, schema 99\) .* \({__version__}, .*; upgrade"),
     ],
 )
 def test_a_schema_for_which_there_is_no_migration(store, version, words):
@@ -138,7 +138,7 @@ def test_a_seed_has_one_outcome(store):
     with pytest.raises(StoreError, match="'a' can't"):
         store.add_outcome(OutcomeRecord("a", Status.TIMEOUT, 1))
     store.add_outcome(OutcomeRecord("a", Status.TIMEOUT, 1, replica="pi"))
-    with pytest.raises(StoreError, match="one already"):
+    with pytest.raises(StoreError, match="already"):
         store.add_outcome(OutcomeRecord("a", Status.GAVE_UP, 1, replica="pi"))
     assert [outcome.status for outcome in store.outcomes()] == [Status.EXHAUSTED, Status.TIMEOUT]
 
@@ -285,7 +285,7 @@ def test_what_is_stored_does_not_change_what_an_error_means(store):
 )
 def test_no_space_is_its_own_error(tmp_path, error):
     with (
-        pytest.raises(DiskFullError, match="found so") as caught,
+        pytest.raises(DiskFullError, match="found") as caught,
         translate_errors(tmp_path),
     ):
         raise error
