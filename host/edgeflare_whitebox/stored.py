@@ -134,7 +134,8 @@ def kept(
         resume[name] = {"type": made.dtype.str, "shape": list(made.shape), "data": data}
     stored = resume[name]
     array: NDArray[Any] = np.frombuffer(base64.b64decode(stored["data"]), stored["type"])
-    return array.reshape(stored["shape"]).copy()
+    shaped: NDArray[Any] = array.reshape(stored["shape"]).copy()
+    return shaped
 
 
 def state_of(store: Store) -> str:
