@@ -51,7 +51,7 @@ LAYERS = (
     {"strategies"},
     {"store"},
     {"scheduler"},
-    {"words/preflight"},
+    {"words/preflight", "words/replay"},
     {"campaign"},
     {"explanation"},
     {"analysis"},
