@@ -37,12 +37,13 @@ def columns_of(one: Any, **columns: Any) -> dict[str, Any]:
     """Return the columns as `row_of` does, unchecked."""
     row: dict[str, Any] = {}
     shape: Any = type(one)
+    *_, big = _special(shape)
     for name, value in (vars(one) if hasattr(one, "__dict__") else one._asdict()).items():
         if name in _ANSWERS:
             row |= output_columns(name, value)
         elif name in columns or name == _SEED:
             continue
-        elif name in _types(shape, _is_big):
+        elif name in big:
             row[name] = str(value)
         else:
             row[name] = _stored(value)
@@ -55,20 +56,28 @@ def record_of(kind: type[_T], row: Row[Any], **fields: Any) -> _T:
     Raises ValueError, KeyError and TypeError for a row that is damaged.
     """
     shape: Any = kind
-    read = fields | {
-        name: output_from(getattr(row, name), getattr(row, f"{name}_pieces"))
-        for name in _ANSWERS
-        if name in _types(shape, _is_any) and name not in fields
-    }
-    original, deployed = (read.get(name) for name in _ANSWERS)
+    answers, times, sequences, _ = _special(shape)
+    if answers == _ANSWERS:
+        fields["original"], fields["deployed"] = answers_of(row)
+    elif answers:
+        fields["deployed"] = output_from(row.deployed, row.deployed_pieces)
+    for name in times:
+        if name not in fields:
+            text = getattr(row, name)
+            fields[name] = None if text is None else moment(text)
+    for name in sequences:
+        if name not in fields:
+            fields[name] = tuple(getattr(row, name))
+    return record(kind, row, **fields)
+
+
+def answers_of(row: Row[Any]) -> tuple[Any, Any]:
+    """Return both models' answers, which are of one kind and length where there are both."""
+    original = output_from(row.original, row.original_pieces)
+    deployed = output_from(row.deployed, row.deployed_pieces)
     if original is not None and deployed is not None:
         check_same_kind(original, deployed)
-    for name in _types(shape, _is_time) - read.keys():
-        text = getattr(row, name)
-        read[name] = None if text is None else moment(text)
-    for name in _types(shape, _is_sequence) - read.keys():
-        read[name] = tuple(getattr(row, name))
-    return record(kind, row, **read)
+    return original, deployed
 
 
 def reader(kind: type[_T]) -> Callable[[Row[Any]], _T]:
@@ -77,26 +86,15 @@ def reader(kind: type[_T]) -> Callable[[Row[Any]], _T]:
 
 
 @cache
-def _types(kind: type[Any], is_so: Callable[[Any], bool]) -> frozenset[str]:
-    """Return the fields of a record of whose types this is so."""
+def _special(kind: Any) -> tuple[tuple[str, ...], ...]:
+    """Return the fields of a record that are answers, times, sequences and big numbers."""
     hints = get_type_hints(kind, include_extras=True)
-    return frozenset(name for name, hint in hints.items() if is_so(hint))
-
-
-def _is_big(hint: Any) -> bool:
-    return _AS_TEXT in get_args(hint)
-
-
-def _is_any(hint: Any) -> bool:
-    return hint is Any or Any in get_args(hint)
-
-
-def _is_time(hint: Any) -> bool:
-    return hint is datetime or datetime in get_args(hint)
-
-
-def _is_sequence(hint: Any) -> bool:
-    return get_origin(hint) is Sequence
+    return (
+        tuple(name for name in _ANSWERS if name in hints),
+        tuple(name for name, hint in hints.items() if datetime in (hint, *get_args(hint))),
+        tuple(name for name, hint in hints.items() if get_origin(hint) is Sequence),
+        tuple(name for name, hint in hints.items() if _AS_TEXT in get_args(hint)),
+    )
 
 
 def _stored(value: Any) -> Any:

@@ -14,7 +14,7 @@ from edgeflare.answers.metrics import disagreement
 from edgeflare.answers.parts import Margins
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.store.documents import record
-from edgeflare.store.mapped import BigNumber, record_of, row_of
+from edgeflare.store.mapped import BigNumber, answers_of, record_of, row_of
 from edgeflare.types import NOTHING_SEARCHED, Decision, FrontPoint, Output, Outputs, Status
 
 
@@ -234,8 +234,7 @@ def seed_from_row(row: Row[Any]) -> SeedRecord:
     """Return the record of a seed and one replica's answer, where there is any."""
     outputs = None
     if row.decision is not None:
-        answer = record_of(SeedAnswer, row, seed_id=row.id)
-        outputs = Outputs(answer.original, answer.deployed, answer.decision)
+        outputs = Outputs(*answers_of(row), Decision(row.decision))
     return record(SeedRecord, row, outputs=outputs)
 
 
