@@ -133,7 +133,8 @@ def run_as(
         exclusive = getattr(plugin, "exclusive", False)
         with CampaignLock(store.folder) if exclusive else nullcontext():
             values = stated.model_dump(mode="json")
-            lock = partial(nullcontext if exclusive else CampaignLock, store.folder)
+            lock: Callable[[], AbstractContextManager[Any]]
+            lock = nullcontext if exclusive else partial(CampaignLock, store.folder)
             resume = _Resume(partial(store.analysis_run, name, values), lock)
             inner = replace(context, folder=store.folder.joinpath, resume=resume)
             result, rows = _run(plugin, name, store, stated, inner)
