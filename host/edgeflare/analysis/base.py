@@ -44,8 +44,8 @@ class Analysis(Protocol[S, R]):
     `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
     codes, which is stored as JSON. With the `scope` "campaigns" it takes several, and what it returns
     isn't stored. One that is `exclusive` has the campaign locked while it runs, so that nobody else
-    writes to it; others may be run while the campaign runs. One that isn't `stored` is computed anew
-    for every report.
+    writes to it; others may be run while the campaign runs. What isn't `stored` isn't shown by
+    reports, unless they compute it anew.
 
     Two further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
     the result's fields; ``advice(result)`` returns a line for the user on what to do next.
