@@ -8,6 +8,7 @@ from campaign_stores import compared_campaign
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from edgeflare.analysis import LimitCheck
+from edgeflare.analysis.limits import LimitFigures
 from edgeflare.reports import report_text
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
@@ -58,7 +59,7 @@ def test_limits_that_say_nothing_of_a_campaign_are_skipped_and_judge_nothing(eve
 
 
 def test_limits_can_be_given(every_status):
-    check = LimitCheck("min_l2", 3.0, 0.5, True, "min_l2: all are too near")
+    check = LimitCheck("min_l2", 3.0, 0.5, True, figures=LimitFigures(total=1))
     with every_status() as store:
         found = suites(store, limits=(check,))
     assert "min_l2" in cases(found["limits"])["min_l2"].result[0].message
@@ -82,14 +83,6 @@ def test_each_device_that_searched_for_itself_has_a_suite(tmp_path):
     assert list(found) == ["campaign", "host", "board"]
     assert list(cases(found["board"])) == ["s/0.png", "s/1.png", "s/2.png"]
     assert "cause: hardware" in cases(found["host"])["s/1.png"].result[0].text
-
-
-def test_class_names_stand_for_numbers(every_status):
-    with every_status() as store:
-        (result,) = cases(suites(store, class_names=["cat", "dog", "eel"])["pi.bench"])[
-            "near"
-        ].result
-    assert "dog at L2" in result.message
 
 
 def test_whatever_names_and_details_hold_the_document_can_be_read(tmp_path):
