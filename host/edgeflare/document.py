@@ -267,6 +267,13 @@ class Section:
     order: int = 500
 
 
+def section_blocks(sections: Iterable[Section]) -> Iterator[Block]:
+    """Yield the blocks of sections one after the other, each below its heading."""
+    for section in sections:
+        yield Heading(section.title)
+        yield from section.blocks
+
+
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:
     """Return a table of ready cells; the first `text` columns are aligned to the left."""
 

@@ -1,12 +1,14 @@
 """Coverage of a campaign's original by its seeds, its triggering inputs and its survey's findings."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
+from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
 from edgeflare.models.tensors import ModelGraph
 from edgeflare.store import Store
@@ -20,17 +22,19 @@ from edgeflare_whitebox.activations import (
 from edgeflare_whitebox.coverage import KMNC, NBC, NC, SNAC, TKNC, CoverageCriterion, UnitCriterion
 from edgeflare_whitebox.stored import (
     SET_WORDS,
+    ProfileSettings,
     SetCounts,
     SetShares,
     Tell,
     answered_activations,
     input_sets,
+    inspect_campaign,
+    layers_flag,
     profile_samples,
     profile_source,
     set_counts,
     silent,
     skipped_notices,
-    store_found,
     stored_original,
 )
 from edgeflare_whitebox.surprise import DSC, LSC
@@ -117,6 +121,19 @@ class CoverageFound:
         return asdict(self)
 
 
+class CoverageSettings(ProfileSettings):
+    """What `coverage_of_campaign` is told."""
+
+    criteria: Annotated[tuple[str, ...], Flag("--criterion", metavar="NAME")] = Field(
+        (),
+        description="Measure by this criterion alone, such as KMNC; may be repeated. By default by all.",
+    )
+    layers: Annotated[
+        tuple[str, ...],
+        layers_flag("all outputs of activation functions, and the last but one for LSC and DSC"),
+    ] = ()
+
+
 def stored_coverage(store: Store) -> CoverageFound | None:
     """Return what `coverage_of_campaign` stored last, None before. Raises StoreError."""
     return store.result(_FACT, CoverageFound)
@@ -151,78 +168,82 @@ def coverage_of_campaign(
     run with or has no tensors that can be read, for names that aren't known, and without onnx for
     an ONNX model; SeedError for the profile; StoreError.
     """
-    folder = Path(folder).absolute()
-    with Store.open(folder) as store:
-        entries = _entries(criteria)
-        model = stored_original(store, original)
-        notices: list[str] = []
-        by_class = [name for name, entry in entries.items() if entry.keeps_traces]
-        if by_class and not model.kind.has_classes:
-            text = (
-                f"{', '.join(by_class)}: inputs of the same predicted class are compared, and "
-                f"{model.path.name} {model.returns}"
-            )
-            if criteria:
-                raise UsageError(f"{text}; leave them out")
-            entries = {name: entry for name, entry in entries.items() if name not in by_class}
-            notices.append(f"{text}: left out")
-        source = None if profile is None else profile_source(store, model.spec, profile, resize)
-        digest, stated = model_digest(model.path), tuple(dict.fromkeys(layers))
-        fitted = {
-            name: entry.make(digest, stated or entry.layers(model.graph))
-            for name, entry in entries.items()
-        }
-        probed = list(dict.fromkeys(name for made in fitted.values() for name in made.layers))
+    settings = {"original": original, "profile": profile, "resize": resize, "criteria": criteria}
+    more = {"layers": layers, "random_seed": random_seed}
+    found: CoverageFound = inspect_campaign("coverage", folder, tell, **settings, **more)
+    return found
 
-        def activations(
-            samples: Iterable[Sample], what: str, total: int | None
-        ) -> Iterator[Activations]:
-            return answered_activations(model, samples, probed, what, total, tell, notices)
 
-        samples, total = profile_samples(store, source)
-        rng = np.random.default_rng(random_seed)
-        profiled, traces = _fit(activations(samples, "the profile", total), fitted, rng)
-        notices += skipped_notices(source)
-        sets, left_out = input_sets(store)
-        notices += left_out
-        union = {name: criterion.emptied() for name, criterion in fitted.items()}
-        scores: dict[str, dict[str, float | None]] = {name: {} for name in fitted}
-        for which, digests in sets.items():
-            parts = {name: criterion.emptied() for name, criterion in fitted.items()}
-            inputs = map(store.get_sample, digests)
-            for activation in activations(inputs, SET_WORDS[which], len(digests)):
-                for part in parts.values():
-                    part.update([activation])
-            for name, part in parts.items():
-                scores[name][which] = part.score if part.inputs else None
-                union[name].merge(part)
-        for name, criterion in union.items():
-            scores[name]["union"] = criterion.score if criterion.inputs else None
-        of_units = [made for made in fitted.values() if isinstance(made, UnitCriterion)]
-        found = CoverageFound(
-            model=model.path.name,
-            units=of_units[0].units or None if of_units else None,
-            dead_units=of_units[0].dead if of_units else None,
-            profile=None if profile is None else str(Path(profile).absolute()),
-            profiled=profiled,
-            traces=traces,
-            random_seed=random_seed,
-            inputs=set_counts(sets),
-            finished=store.state.finished,
-            criteria=tuple(
-                CriterionCoverage(
-                    name,
-                    entries[name].counts.format(**criterion.settings),
-                    criterion.layers,
-                    criterion.settings,
-                    SetShares(**scores[name]),
-                )
-                for name, criterion in fitted.items()
-            ),
-            notices=tuple(notices),
+def measure_coverage(store: Store, settings: CoverageSettings, tell: Tell) -> CoverageFound:
+    """Return what `coverage_of_campaign` does, of an open campaign; nothing is stored."""
+    entries = _entries(settings.criteria)
+    model = stored_original(store, settings.original)
+    notices: list[str] = []
+    by_class = [name for name, entry in entries.items() if entry.keeps_traces]
+    if by_class and not model.kind.has_classes:
+        text = (
+            f"{', '.join(by_class)}: inputs of the same predicted class are compared, and "
+            f"{model.path.name} {model.returns}"
         )
-        unstored = store_found(store, _FACT, found)
-    return replace(found, notices=(*found.notices, *unstored))
+        if settings.criteria:
+            raise UsageError(f"{text}; leave them out")
+        entries = {name: entry for name, entry in entries.items() if name not in by_class}
+        notices.append(f"{text}: left out")
+    source = profile_source(store, model.spec, settings)
+    digest, stated = model_digest(model.path), tuple(dict.fromkeys(settings.layers))
+    fitted = {
+        name: entry.make(digest, stated or entry.layers(model.graph))
+        for name, entry in entries.items()
+    }
+    probed = list(dict.fromkeys(name for made in fitted.values() for name in made.layers))
+
+    def activations(
+        samples: Iterable[Sample], what: str, total: int | None
+    ) -> Iterator[Activations]:
+        return answered_activations(model, samples, probed, what, total, tell, notices)
+
+    samples, total = profile_samples(store, source)
+    rng = np.random.default_rng(settings.random_seed)
+    profiled, traces = _fit(activations(samples, "the profile", total), fitted, rng)
+    notices += skipped_notices(source)
+    sets, left_out = input_sets(store)
+    notices += left_out
+    union = {name: criterion.emptied() for name, criterion in fitted.items()}
+    scores: dict[str, dict[str, float | None]] = {name: {} for name in fitted}
+    for which, digests in sets.items():
+        parts = {name: criterion.emptied() for name, criterion in fitted.items()}
+        inputs = map(store.get_sample, digests)
+        for activation in activations(inputs, SET_WORDS[which], len(digests)):
+            for part in parts.values():
+                part.update([activation])
+        for name, part in parts.items():
+            scores[name][which] = part.score if part.inputs else None
+            union[name].merge(part)
+    for name, criterion in union.items():
+        scores[name]["union"] = criterion.score if criterion.inputs else None
+    of_units = [made for made in fitted.values() if isinstance(made, UnitCriterion)]
+    return CoverageFound(
+        model=model.path.name,
+        units=of_units[0].units or None if of_units else None,
+        dead_units=of_units[0].dead if of_units else None,
+        profile=settings.profile_path,
+        profiled=profiled,
+        traces=traces,
+        random_seed=settings.random_seed,
+        inputs=set_counts(sets),
+        finished=store.state.finished,
+        criteria=tuple(
+            CriterionCoverage(
+                name,
+                entries[name].counts.format(**criterion.settings),
+                criterion.layers,
+                criterion.settings,
+                SetShares(**scores[name]),
+            )
+            for name, criterion in fitted.items()
+        ),
+        notices=tuple(notices),
+    )
 
 
 def _entries(names: Sequence[str]) -> dict[str, CriterionEntry]:

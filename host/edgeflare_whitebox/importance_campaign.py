@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from edgeflare._internal import extras
-from edgeflare.errors import ModelError, UsageError
+from edgeflare.campaign.settings.flags import Flag
+from edgeflare.errors import ModelError
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.image_spec import InputSpec
@@ -29,15 +30,17 @@ from edgeflare_whitebox.relevance import (
 )
 from edgeflare_whitebox.stored import (
     SET_WORDS,
+    ProfileSettings,
     SetCounts,
     StoredOriginal,
     Tell,
     input_sets,
+    inspect_campaign,
+    layers_flag,
     original_path,
     profile_source,
     set_counts,
     silent,
-    store_found,
     stored_original,
 )
 
@@ -88,6 +91,15 @@ class ImportanceFound:
         return asdict(self)
 
 
+class ImportanceSettings(ProfileSettings):
+    """What `importance_of_campaign` is told."""
+
+    number: Annotated[int, Flag("--units", metavar="N")] = Field(
+        IMPORTANT_UNITS, ge=1, description="Units of each layer that count as important."
+    )
+    layers: Annotated[tuple[str, ...], layers_flag("all outputs of activation functions")] = ()
+
+
 def stored_importance(store: Store) -> ImportanceFound | None:
     """Return what `importance_of_campaign` stored last, None before. Raises StoreError."""
     return store.result(_FACT, ImportanceFound)
@@ -115,64 +127,68 @@ def importance_of_campaign(
     an original that is no ONNX model, and for operators that relevance can't be traced back
     through.
     """
-    if number < 1:
-        raise UsageError(f"one unit or more of each layer is important, not {number}")
-    folder = Path(folder).absolute()
-    with Store.open(folder) as store:
-        check_traceable(original_path(store, original))  # before a large profile is read for labels
-        extras.torch("inspection", "relevance")
-        extras.scikit_learn("cluster", "inspection", "importance")
-        model = stored_original(store, original)
-        model.kind.check_classes(
-            f"importance is that of decisions for classes, and {model.path.name} {model.returns}"
-        )
-        samples, labels = _profile(store, model, profile, resize)
-        sets, notices = input_sets(store)
-        known = default_layers(model.graph)
+    settings = {"original": original, "profile": profile, "resize": resize, "number": number}
+    more = {"layers": tuple(layers), "random_seed": random_seed}
+    found: ImportanceFound = inspect_campaign("importance", folder, tell, **settings, **more)
+    return found
 
-        def told(given: Iterable[Sample], what: str, total: int) -> Iterator[Sample]:
-            tell(what, 0, total)
-            for done, sample in enumerate(given, 1):
-                yield sample
-                tell(what, done, total)
 
-        def reading(digests: Sequence[str], what: str) -> Samples:
-            return lambda: told(map(store.get_sample, digests), what, len(digests))
+def find_importance(store: Store, settings: ImportanceSettings, tell: Tell) -> ImportanceFound:
+    """Return what `importance_of_campaign` does, of an open campaign; nothing is stored."""
+    check_traceable(
+        original_path(store, settings.original)
+    )  # before a large profile is read for labels
+    extras.torch("inspection", "relevance")
+    extras.scikit_learn("cluster", "inspection", "importance")
+    model = stored_original(store, settings.original)
+    model.kind.check_classes(
+        f"importance is that of decisions for classes, and {model.path.name} {model.returns}"
+    )
+    samples, labels = _profile(store, model, settings)
+    sets, notices = input_sets(store)
+    known = default_layers(model.graph)
 
-        found, counted = importance_of_layers(
-            model.path,
-            model.graph,
-            model.spec,
-            lambda: told(samples(), "the profile", len(labels)),
-            labels,
-            {which: reading(some, SET_WORDS[which]) for which, some in sets.items() if some},
-            tuple(layers) or known[:-1] or known,
-            number=number,
-            random_seed=random_seed,
-        )
-        result = ImportanceFound(
-            model=model.path.name,
-            number=number,
-            profile=None if profile is None else str(Path(profile).absolute()),
-            profiled=len(labels),
-            counted=counted,
-            inputs=set_counts(sets),
-            finished=store.state.finished,
-            layers=found,
-            drawn=tuple(_drawn(store, model)),
-            notices=tuple(notices),
-        )
-        unstored = store_found(store, _FACT, result)
-    return replace(result, notices=(*result.notices, *unstored))
+    def told(given: Iterable[Sample], what: str, total: int) -> Iterator[Sample]:
+        tell(what, 0, total)
+        for done, sample in enumerate(given, 1):
+            yield sample
+            tell(what, done, total)
+
+    def reading(digests: Sequence[str], what: str) -> Samples:
+        return lambda: told(map(store.get_sample, digests), what, len(digests))
+
+    found, counted = importance_of_layers(
+        model.path,
+        model.graph,
+        model.spec,
+        lambda: told(samples(), "the profile", len(labels)),
+        labels,
+        {which: reading(some, SET_WORDS[which]) for which, some in sets.items() if some},
+        settings.layers or known[:-1] or known,
+        number=settings.number,
+        random_seed=settings.random_seed,
+    )
+    return ImportanceFound(
+        model=model.path.name,
+        number=settings.number,
+        profile=settings.profile_path,
+        profiled=len(labels),
+        counted=counted,
+        inputs=set_counts(sets),
+        finished=store.state.finished,
+        layers=found,
+        drawn=tuple(_drawn(store, model)),
+        notices=tuple(notices),
+    )
 
 
 def _profile(
-    store: Store, model: StoredOriginal, path: Path | None, resize: str | None
+    store: Store, model: StoredOriginal, settings: ProfileSettings
 ) -> tuple[Samples, list[int | None]]:
     """Return the profiling inputs, and their labels; the seeds where there is no path."""
-    if path is None:
+    source = profile_source(store, model.spec, settings)
+    if source is None:
         return lambda: iter(store.seed_samples()), [seed.label for seed in store.seeds()]
-    source = profile_source(store, model.spec, path, resize)
     return lambda: (one.sample for one in source), [one.label for one in source]
 
 

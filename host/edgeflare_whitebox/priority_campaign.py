@@ -21,7 +21,13 @@ from edgeflare.errors import ModelError, UsageError
 from edgeflare.store import Store
 from edgeflare.types import Decision, Output, SeedInput, Status
 from edgeflare_whitebox.priority import PRIORITY_MEASURES
-from edgeflare_whitebox.stored import Tell, silent, stored_original
+from edgeflare_whitebox.stored import (
+    InspectionSettings,
+    Tell,
+    inspect_campaign,
+    silent,
+    stored_original,
+)
 
 RANDOM = "random"
 """The name of random order."""
@@ -86,6 +92,14 @@ class PriorityComparison:
         return asdict(self)
 
 
+class PrioritySettings(InspectionSettings):
+    """What `prioritise_campaign` is told."""
+
+    measures: tuple[str, ...] | None = None
+    shuffles: int = 200
+    random_seed: int = 0
+
+
 class _Findings(NamedTuple):
     """Of seeds that could have a finding: their places, those of which have one, and each one's cost."""
 
@@ -130,37 +144,45 @@ def prioritise_campaign(
     Raises UsageError for models that return text, a campaign without answers, unknown measures
     and less than one shuffle; StoreError.
     """
+    settings = {"original": original, "measures": measures, "shuffles": shuffles}
+    more = {"random_seed": random_seed}
+    found: PriorityComparison = inspect_campaign("prioritise", folder, tell, **settings, **more)
+    return found
+
+
+def compare_orders(store: Store, settings: PrioritySettings, tell: Tell) -> PriorityComparison:
+    """Return what `prioritise_campaign` does, of an open campaign."""
+    measures, shuffles = settings.measures, settings.shuffles
     if measures is None:
         measures = (*PRIORITY_MEASURES, *plugins.names("priority"))
     for measure in measures:
         check_measure(measure)
     if shuffles < 1:
         raise UsageError(f"random order is a mean over 1 shuffle or more, not {shuffles}")
-    with Store.open(folder) as store:
-        answers = [None if one.outputs is None else one.outputs.original for one in store.seeds()]
-        if not any(one is not None for one in answers):
-            raise UsageError(f"the campaign in {folder} has no answers yet: resume it")
-        store.kind.check_classes(
-            f"seeds are ordered by probabilities of classes, and the models of {folder} "
-            "return text, boxes or values"
-        )
-        known: dict[str, NDArray[np.float64]] = {}
-        left_out: dict[str, str] = {}
-        wanted = tuple(dict.fromkeys(measures))
-        for done, measure in enumerate(wanted):
-            tell("by measures", done, len(wanted))
-            try:
-                known[measure] = _priorities(measure, store, answers, original)
-            except (ModelError, UsageError) as error:
-                left_out[measure] = str(error)
-        tell("by measures", len(wanted), len(wanted))
-        kinds = [one for one in _findings(store) if one.hits.size]
-    rng = np.random.default_rng(random_seed)
+    answers = [None if one.outputs is None else one.outputs.original for one in store.seeds()]
+    if not any(one is not None for one in answers):
+        raise UsageError(f"the campaign in {store.folder} has no answers yet: resume it")
+    store.kind.check_classes(
+        f"seeds are ordered by probabilities of classes, and the models of {store.folder} "
+        "return text, boxes or values"
+    )
+    known: dict[str, NDArray[np.float64]] = {}
+    left_out: dict[str, str] = {}
+    wanted = tuple(dict.fromkeys(measures))
+    for done, measure in enumerate(wanted):
+        tell("by measures", done, len(wanted))
+        try:
+            known[measure] = _priorities(measure, store, answers, settings.original)
+        except (ModelError, UsageError) as error:
+            left_out[measure] = str(error)
+    tell("by measures", len(wanted), len(wanted))
+    kinds = [one for one in _findings(store) if one.hits.size]
+    rng = np.random.default_rng(settings.random_seed)
     return PriorityComparison(
-        folder=str(folder),
+        folder=str(store.folder),
         seeds=len(answers),
         shuffles=shuffles,
-        random_seed=random_seed,
+        random_seed=settings.random_seed,
         findings=tuple(_compared(one, known, shuffles, rng) for one in kinds),
         left_out=left_out,
     )

@@ -5,18 +5,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from edgeflare._internal import extras
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
+from edgeflare.analysis import RunContext, run_analysis
 from edgeflare.answers import AnswerKind, kind_of_output
-from edgeflare.errors import DiskFullError, ModelError, StoreError, UsageError
+from edgeflare.campaign import Event, Stage, Step
+from edgeflare.campaign.settings.flags import Flag
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import AnswerReader, AudioSpec, OutputReader, Spec, TensorInfo, spec_from_json
 from edgeflare.models.tensors import ModelGraph, open_graph
 from edgeflare.seeds import SeedSource, open_audio_seeds, open_seeds
 from edgeflare.seeds.audio_files import Cut
-from edgeflare.store import CampaignLock, Store, campaign_text
+from edgeflare.store import Store, campaign_text
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.errors import RequestError
@@ -64,6 +67,58 @@ class SetCounts:
     triggers: int
     survey: int
     union: int
+
+
+class InspectionSettings(BaseModel):
+    """What all inspections are told: where the original is now, and the layers, by names of tensors."""
+
+    original: Annotated[Path | None, Flag("--original", metavar="FILE")] = Field(
+        None, description="The original model, where it has moved."
+    )
+
+
+class ProfileSettings(InspectionSettings):
+    """What inspections are told that compare inputs with profiling inputs."""
+
+    profile: Annotated[Path | None, Flag("--profile", metavar="PATH")] = Field(
+        None,
+        description="Inputs that the others are compared with, such as training inputs: a folder of images "
+        "or audio, one file, or an .npz; by default the campaign's seeds.",
+    )
+    resize: Annotated[str | None, Flag("--resize", metavar="RULE")] = Field(
+        None,
+        description="For images in --profile of another size, as of run; by default the campaign's.",
+    )
+    random_seed: int = 0
+
+    @property
+    def profile_path(self) -> str | None:
+        """The profile's absolute path, None where the seeds are the profile."""
+        return None if self.profile is None else str(self.profile.absolute())
+
+
+def layers_flag(by_default: str) -> Flag:
+    """Return the flag that names the layers."""
+    return Flag(
+        "--layer",
+        metavar="TENSOR",
+        help=f"A tensor of the original that counts as a layer; may be repeated. By default {by_default}.",
+    )
+
+
+def inspect_campaign(name: str, folder: Path, tell: Tell, **settings: Any) -> Any:
+    """Run the analysis of this name; `tell` takes its progress. See `run_analysis`."""
+    begun = Stage("", "")
+
+    def progress(event: Event) -> None:
+        nonlocal begun
+        if isinstance(event, Stage):
+            begun = event
+            tell(event.name, 0, event.total)
+        elif isinstance(event, Step):
+            tell(begun.name, event.done, begun.total)
+
+    return run_analysis(name, Path(folder), settings, RunContext(progress=progress))
 
 
 def silent(what: str, done: int, total: int | None) -> None:
@@ -140,8 +195,11 @@ def stored_original(store: Store, moved: Path | None = None) -> StoredOriginal:
     return StoredOriginal(path, graph, spec, reader)
 
 
-def profile_source(store: Store, spec: Spec, path: Path, resize: str | None) -> SeedSource:
-    """Return the profiling inputs, brought to what the campaign's seeds are."""
+def profile_source(store: Store, spec: Spec, settings: ProfileSettings) -> SeedSource | None:
+    """Return the profiling inputs, brought to what the campaign's seeds are; None where these are they."""
+    if settings.profile is None:
+        return None
+    path, resize = settings.profile, settings.resize
     stated = store.campaign.get("seeds", {})
     if isinstance(spec, AudioSpec):
         if resize is not None:
@@ -232,23 +290,3 @@ def set_counts(sets: Mapping[str, Sequence[str]]) -> SetCounts:
     """Return the number of different inputs in sets of digests, of `input_sets`, and in all of them."""
     counts = {which: len(digests) for which, digests in sets.items()}
     return SetCounts(**counts, union=len(set().union(*sets.values())))
-
-
-def store_found(
-    store: Store,
-    name: str,
-    found: object,
-    units: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
-) -> tuple[str, ...]:
-    """Store a result under a name; return a notice where that can't be now, as the campaign is running.
-
-    `found` and `units` are those of `Store.set_result`. Raises DiskFullError.
-    """
-    try:
-        with CampaignLock(store.folder):
-            store.set_result(name, found, units)
-    except DiskFullError:
-        raise
-    except StoreError as error:
-        return (f"the result isn't stored, so that the report lacks it: {error}",)
-    return ()

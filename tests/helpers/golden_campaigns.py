@@ -243,10 +243,31 @@ def unfinished(home: Path) -> Golden:
     return of_images(home, "scores", "--output", "logits", *dflare(), *NO_SURVEY, *limits)
 
 
+def limits(home: Path) -> Golden:
+    """Of five limits three are crossed."""
+    (home / "limits.toml").write_text(
+        "[limits]\nmax_deviation_rate = 0.25\nmax_seed_deviation_rate = 0.5\n"
+        "min_median_queries = 1000\nmin_l2 = 0.001\nmax_severity = 0.0625\n"
+    )
+    flags = ("limits.toml", "--output", "logits", "--margin-floor", 0.001)
+    return of_images(home, "scores", *flags, *dflare(), *NO_SURVEY, code=1)
+
+
 def replay(home: Path) -> Golden:
     """What the first campaign found, sent to the same model with finer weights."""
     of_images(home, "scores", "--output", "logits", *dflare(), *NO_SURVEY)
     exact_onnx(home / "finer.onnx", "scores", step=2)
+    return replayed(home)
+
+
+def replay_of_detections(home: Path) -> Golden:
+    detections(home)
+    exact_detector(home / "finer.onnx", step=5 / 32)
+    return replayed(home)
+
+
+def replayed(home: Path) -> Golden:
+    """Send what the campaign in `home` found to `finer.onnx`."""
     ran = edgeflare("replay", "campaign", "--deployed", "finer.onnx", "--out", "replay", home=home)
     assert ran.code == 0, ran.both
     return Golden(home, ran, "replay")
@@ -288,6 +309,7 @@ CAMPAIGNS: Mapping[str, Callable[[Path], Golden]] = {
     one.__name__.replace("_", "-"): one
     for one in (
         *(scores, labels, tags, vector, dense_map, detections, transcripts, audio),
-        *(control, replicate, survey, nothing_found, unfinished, replay, night),
+        *(control, replicate, survey, nothing_found, unfinished, limits),
+        *(replay, replay_of_detections, night),
     )
 }

@@ -16,7 +16,7 @@ from plugin_distributions import write_distribution
 
 from edgeflare import search
 from edgeflare._internal import plugins
-from edgeflare.analysis import stored_results
+from edgeflare.analysis import stored_sections
 from edgeflare.campaign import demo_config
 from edgeflare.campaign.priority import priority_of
 from edgeflare.errors import UsageError
@@ -101,7 +101,7 @@ class CountSearches:
     settings, result = Settings, Counted
 
     def run(self, store, settings, context):
-        context.progress("searches", 0, None)
+        context.tell("searches", 0)
         queries = [outcome.search_queries for outcome in store.outcomes()]
         return Counted(sum(number >= settings.least for number in queries), settings.names)
 
@@ -216,7 +216,7 @@ def campaign(run: Run) -> str:
 
 def test_commands_and_analyses_of_others_are_listed_and_a_broken_one_does_no_harm(run: Run) -> None:
     assert {"greet", "wrecked", "bench", "inspect", "run"} <= listed(run("--help").stdout)
-    assert {"count", "wrecked"} == listed(run("analyse", "--help").stdout)
+    assert {"count", "coverage", "wrecked"} <= listed(run("analyse", "--help").stdout)
     greeted = run("greet", "Ada")
     assert (greeted.returncode, greeted.stdout) == (0, "good day, Ada\n")
     for command in (("wrecked",), ("analyse", "wrecked", "c")):
@@ -289,9 +289,9 @@ def test_a_stored_result_that_cant_be_shown_gives_one_sentence(
     monkeypatch.syspath_prepend(tmp_path / "site")
     with Store.create(tmp_path / "c", {}) as store:
         store.set_result(f"analysis {attribute}", Stored(3, ("a",)))
-        ((name, blocks),) = stored_results(store)
-    (block,) = blocks
-    assert name == attribute
+        (section,) = stored_sections(store, str)
+    (block,) = section.blocks
+    assert section.title == attribute
     assert re.match(f"the analysis '{attribute}' of stranger.*", block.text)
     assert "damaged" not in block.text
 

@@ -6,6 +6,7 @@ Each flag is stated once, at the field that it sets.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
@@ -44,7 +45,7 @@ class Flag:
     flag sets it in both unless ``only_in=("deployed",)``. With a `key` it sets this entry, of type
     `type`, of a field that is a table. `example` is the starter file's value. With `each` there is
     one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to
-    the latter's help. A name ``--this/--no-this`` sets true or false. The help ends with the installed
+    the latter's help. A name ``--this/--no-this`` sets true or false; one without dashes is an argument. The help ends with the installed
     plug-ins of the kind `names` that it doesn't name itself.
     """
 
@@ -66,6 +67,32 @@ class Flag:
         return self.name.partition("/")[0].removeprefix("--").replace("-", "_")
 
 
+@dataclass(frozen=True)
+class Typed:
+    """What the user typed of the configuration.
+
+    `values` is the nested table of it; `flags` has the flag of each key in that:
+    ``{"search.timeout_s": "--timeout"}``.
+    """
+
+    values: dict[str, Any] = dataclass_field(default_factory=dict)
+    flags: dict[str, str] = dataclass_field(default_factory=dict)
+
+    def has(self, table: str) -> bool:
+        """Whether the path of this model, or of the seeds, was typed."""
+        return "path" in self.values.get(table, {})
+
+
+class FlagsOfCampaign:
+    """Makes flags of a campaign's configuration a command's, in the annotation of a field of the type `Typed`.
+
+    These are those named, by parameter name; `changed` are other values for fields of these flags.
+    """
+
+    def __init__(self, *names: str, **changed: Mapping[str, Any]) -> None:
+        self.names, self.changed = names, changed
+
+
 class ForTasks:
     """Marks a setting, in the annotation of its field, that answers of these tasks alone have."""
 
@@ -74,11 +101,15 @@ class ForTasks:
 
 
 class SettingFlag(NamedTuple):
-    """A flag, its field, and the places of that in the configuration: ("search", "timeout_s")."""
+    """A flag, its field, and the places of that in the configuration: ("search", "timeout_s").
+
+    `default` is what the command's help shows as such: None for the configuration's, which a file states.
+    """
 
     flag: Flag
     field: FieldInfo
     places: tuple[tuple[str, ...], ...]
+    default: Any = None
 
     @property
     def help(self) -> str:
@@ -91,7 +122,8 @@ class SettingFlag(NamedTuple):
     @property
     def panel(self) -> str | None:
         """The panel of ``--help`` in which it stands."""
-        return self.flag.panel or _PANELS.get(self.places[0][0])
+        table, *key = self.places[0]
+        return self.flag.panel or (_PANELS.get(table) if key else None)
 
     @property
     def is_table(self) -> bool:

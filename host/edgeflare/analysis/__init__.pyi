@@ -13,12 +13,13 @@ from .agreement import (
 )
 from .base import (
     Analysis as Analysis,
-    PagePart as PagePart,
     RunContext as RunContext,
+    WithUnitScores as WithUnitScores,
     analysis as analysis,
     analysis_names as analysis_names,
     run_analysis as run_analysis,
-    stored_results as stored_results,
+    sections_of as sections_of,
+    stored_sections as stored_sections,
 )
 from .class_names import class_namer as class_namer, load_class_names as load_class_names
 from .summary import ControlFigures as ControlFigures

@@ -1,90 +1,90 @@
-"""Analyses of a campaign by name: each has settings, a result, and a part of the reports.
+"""Analyses of a campaign by name: each has settings, a result, and sections of the reports.
 
 An analysis is an object of the entry points ``edgeflare.analyses``, as `Analysis` has it. It is a
 command, ``edgeflare analyse NAME CAMPAIGN``, whose flags its settings state. Its newest result is
-stored in the campaign, and shown by ``show``, and on the page.
+stored in the campaign, and its sections are in every report. EdgeFlare's own are such objects, too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from markupsafe import Markup
 from pydantic import BaseModel, ValidationError
 
 from edgeflare._internal import plugins
 from edgeflare._internal.flags import problems_of
 from edgeflare._internal.text import reason
-from edgeflare.document import Text
-from edgeflare.errors import EdgeFlareError, StoreError, UsageError
+from edgeflare.campaign.context import RunContext as RunContext  # noqa: PLC0414 - exported
+from edgeflare.campaign.events import Notice
+from edgeflare.document import Block, Heading, Name, Section, Text
+from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
 from edgeflare.store import CampaignLock, Store
+from edgeflare.store.queries import UnitRows
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
 
 
-class RunContext(NamedTuple):
-    """What an analysis may use beside the campaign.
+@dataclass(frozen=True)
+class WithUnitScores(Generic[R]):
+    """What an analysis returns with the rows that replace the campaign's table unit_scores."""
 
-    `progress` takes what is done, how much of it, and the total where it is known.
-    """
-
-    progress: Callable[[str, int, int | None], None] = lambda *_: None
+    result: R
+    rows: UnitRows
 
 
 class Analysis(Protocol[S, R]):
-    """One analysis.
+    """One analysis; what has a value here need not be stated by a class that isn't derived from it.
 
     `about` is its command's help. `settings` is a pydantic model, in whose annotations
-    `edgeflare._internal.flags.Flag` states flags; `result` is a dataclass of numbers and
-    codes, which is stored as JSON and printed by ``--json``.
+    `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
+    codes, which is stored as JSON. With the `scope` "campaigns" it takes several, and what it returns
+    isn't stored. One that is `exclusive` has the campaign locked while it runs, so that nobody else
+    writes to it; others may be run while the campaign runs.
+
+    Two further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
+    the result's fields; ``advice(result)`` returns a line for the user on what to do next.
     """
 
     name: str
     about: str
     settings: type[S]
     result: type[R]
+    scope: Literal["campaign", "campaigns"] = "campaign"
+    exclusive: bool = False
 
-    def run(self, store: Store, settings: S, context: RunContext) -> R:
-        """Return the result. Raises UsageError where the campaign hasn't what it needs."""
+    def run(self, campaign: Any, settings: S, context: RunContext) -> R | WithUnitScores[R]:
+        """Return the result.
+
+        `campaign` is the open `Store`; with the scope "campaigns" it is the list of folders. Raises
+        UsageError where the campaign hasn't what it needs.
+        """
         ...
 
-    def sections(self, result: R) -> Iterable[Any]:
-        """Return its blocks of a report, see `edgeflare.reports.document`; a heading comes first."""
+    def sections(self, result: R, names: Name, store: Store | None) -> Iterable[Section | Block]:
+        """Return what reports show of it; blocks alone become one section, a heading first its title.
+
+        `names` returns the names of classes. The `store`, where there is one, has the samples that
+        pictures are made of. One that takes the result alone, or result and names, is given these.
+        """
         ...
 
 
-class PagePart(NamedTuple):
-    """A section of the page. `id` names it in addresses, `link` in the contents."""
-
-    id: str
-    link: str
-    title: str
-    html: Markup
-    order: int = 500
-
-
-class ShownAnalysis(Protocol):
-    """What a built-in analysis is in place of an `Analysis`: the page shows what it has stored."""
-
-    def page(self, store: Store, name: Callable[[int | None], str]) -> PagePart | None:
-        """Return its section, None where no result is stored; `name` returns a class's name."""
-        ...
+_PARTS = {"about", "result", "run", "sections", "settings"}
 
 
 def analysis_names() -> tuple[str, ...]:
-    """Return the names of the analyses that `analysis` returns; nothing is imported.
-
-    The built-in ones are left out: all of them have commands of their own.
-    """
-    built_in = plugins.built_in("analysis")
-    return tuple(name for name in plugins.names("analysis") if name not in built_in)
+    """Return the names of the analyses that `analysis` returns; nothing is imported."""
+    return plugins.names("analysis")
 
 
 def analysis(name: str) -> Analysis[Any, Any]:
     """Return the analysis of this name. Raises UsageError where there is none that can be run."""
     if name not in analysis_names():
+        plugins.check_current("analysis", name)
         installed = ", ".join(analysis_names()) or "none"
         raise UsageError(f"there is no analysis {name!r}; those installed: {installed}")
     loaded: Analysis[Any, Any] = plugins.load("analysis", name)
@@ -94,61 +94,123 @@ def analysis(name: str) -> Analysis[Any, Any]:
     return loaded
 
 
-_PARTS = {"about", "result", "run", "sections", "settings"}
+def run_analysis(
+    name: str,
+    folder: Path | Sequence[Path],
+    settings: Mapping[str, Any] | BaseModel,
+    context: RunContext,
+) -> Any:
+    """Run an analysis of a campaign, or of several where it takes these; store its result and return it.
 
-
-def run_analysis(name: str, folder: Path, settings: Mapping[str, Any], context: RunContext) -> Any:
-    """Run an analysis of a campaign, store its result there and return it.
+    What it had finished when it was interrupted with the same settings is there again. While another
+    process writes to the campaign the result isn't stored: a notice says so, in the result's own
+    `notices` where it has these.
 
     Raises UsageError for an unknown analysis, settings that it doesn't take, and one that fails;
     StoreError.
     """
-    plugin = analysis(name)
+    return run_as(analysis(name), name, folder, settings, context)
+
+
+def run_as(
+    plugin: Analysis[S, R],
+    name: str,
+    folder: Path | Sequence[Path],
+    settings: Mapping[str, Any] | BaseModel,
+    context: RunContext,
+) -> R:
+    """Run an analysis that is stored under this name, see `run_analysis`."""
     try:
         stated = plugin.settings.model_validate(settings)
     except ValidationError as error:
         raise UsageError(problems_of(error, f"analysis {name}")) from error
-    with Store.open(folder) as store:
-        try:
-            result = plugin.run(store, stated, context)
-        except EdgeFlareError:
-            raise
-        except Exception as error:  # the distribution's code: it may raise anything
-            why = f"failed: {type(error).__name__}: {error}"
-            raise plugins.unusable("analysis", name, why) from error
-        with CampaignLock(store.folder):
-            store.set_result(_key(name), result)
+    if not isinstance(folder, Path):
+        return _run(plugin, name, list(folder), stated, context)[0]
+    with Store.open(folder.absolute()) as store:
+        exclusive = getattr(plugin, "exclusive", False)
+        with CampaignLock(store.folder) if exclusive else nullcontext():
+            resume: MutableMapping[str, Any] = {}
+            inner = replace(context, folder=store.folder.joinpath, resume=resume)
+            result, rows = _run(plugin, name, store, stated, inner)
+            try:
+                with nullcontext() if exclusive else CampaignLock(store.folder):
+                    store.set_result(_key(name), result, rows)
+            except DiskFullError:
+                raise
+            except StoreError as error:
+                text = f"the result isn't stored, so that the report lacks it: {error}"
+                if not hasattr(result, "notices"):
+                    context.progress(Notice(text))
+                    return result
+                with_notices: Any = result
+                changed: R = replace(with_notices, notices=(*with_notices.notices, text))
+                return changed
     return result
 
 
-def stored_results(store: Store) -> Iterator[tuple[str, Iterable[Any]]]:
-    """Yield the names of the analyses whose results are stored, and the blocks of these.
+def _run(
+    plugin: Analysis[S, R], name: str, campaign: object, settings: S, context: RunContext
+) -> tuple[R, UnitRows | None]:
+    try:
+        returned = plugin.run(campaign, settings, context)
+    except EdgeFlareError:
+        raise
+    except Exception as error:  # the distribution's code: it may raise anything
+        if plugins.origin("analysis", name) is None:
+            raise
+        why = f"failed: {type(error).__name__}: {error}"
+        raise plugins.unusable("analysis", name, why) from error
+    if isinstance(returned, WithUnitScores):
+        return returned.result, returned.rows
+    return returned, None
+
+
+def sections_of(
+    plugin: Analysis[Any, R], name: str, result: R, names: Name, store: Store | None = None
+) -> tuple[Section, ...]:
+    """Return the sections of a result; the first has the result as its data where it states none."""
+    make: Any = plugin.sections
+    parts = [*make(*(result, names, store)[: len(signature(make).parameters)])]
+    sections = [part for part in parts if isinstance(part, Section)]
+    blocks = [part for part in parts if not isinstance(part, Section)]
+    if blocks:
+        first = blocks[0]
+        title = first.text if isinstance(first, Heading) else name
+        further = blocks[1:] if isinstance(first, Heading) else blocks
+        sections.insert(0, Section(f"analysis-{name}", title, tuple(further)))
+    if sections and sections[0].data is None:
+        sections[0] = replace(sections[0], data=result)
+    return tuple(sections)
+
+
+def stored_sections(store: Store, names: Name) -> Iterator[Section]:
+    """Yield the sections of the newest stored result of each analysis, by the sections' order.
 
     Of an analysis that can't be loaded any more, or not show what it has stored, that is its error
     as a text.
     """
-    for name in analysis_names():
-        if not store.has_result(_key(name)):
-            continue
-        try:
-            plugin = analysis(name)
-            blocks = list(plugin.sections(store.result(_key(name), plugin.result)))
-        except UsageError as error:
-            blocks = [Text(str(error))]
-        except Exception as error:  # noqa: BLE001 - the distribution's code: it may raise anything
-            # what is stored doesn't fit a class that was changed since: the campaign isn't damaged
-            cause = (error.__cause__ if isinstance(error, StoreError) else None) or error
-            why = f"can't show its stored result: {type(cause).__name__}: {reason(cause)}"
-            blocks = [Text(str(plugins.unusable("analysis", name, why)))]
-        yield name, blocks
+    sections = (part for name in analysis_names() for part in _stored(store, name, names))
+    yield from sorted(sections, key=lambda section: section.order)
 
 
-def shown_analyses() -> Iterator[ShownAnalysis]:
-    """Yield the built-in analyses that have a command of their own."""
-    for name in plugins.built_in("analysis"):
-        with suppress(UsageError):  # a package that isn't there: the page lacks its sections
-            yield plugins.load("analysis", name)
+def _stored(store: Store, name: str, names: Name) -> tuple[Section, ...]:
+    if not store.has_result(_key(name)):
+        return ()
+    try:
+        plugin = analysis(name)
+        result = store.result(_key(name), plugin.result)
+        return () if result is None else sections_of(plugin, name, result, names, store)
+    except UsageError as error:
+        problem = str(error)
+    except Exception as error:
+        # what is stored doesn't fit a class that was changed since: the campaign isn't damaged
+        if plugins.origin("analysis", name) is None:
+            raise
+        cause = (error.__cause__ if isinstance(error, StoreError) else None) or error
+        why = f"can't show its stored result: {type(cause).__name__}: {reason(cause)}"
+        problem = str(plugins.unusable("analysis", name, why))
+    return (Section(f"analysis-{name}", name, (Text(problem),)),)
 
 
 def _key(name: str) -> str:
-    return f"analysis {name}"
+    return name if name in plugins.built_in("analysis") else f"analysis {name}"

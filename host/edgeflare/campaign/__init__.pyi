@@ -20,6 +20,7 @@ from .comparison import (
     candidates_named as candidates_named,
     run_candidates as run_candidates,
 )
+from .context import RunContext as RunContext
 from .control import (
     SelfTest as SelfTest,
     SelfTestPair as SelfTestPair,

@@ -1,54 +1,112 @@
-"""``analyse``: the analyses that installed distributions declare, each with its own flags."""
+"""``analyse``: the analyses by name, each with its own flags."""
 
-from functools import partial
-from typing import Any
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from edgeflare.cli.groups import PluginGroup
-from edgeflare.cli.options import CampaignFolder, Json, command_with_flags
-from edgeflare.cli.terminal import with_exit_codes
+from edgeflare.cli.groups import PluginGroup, command_of
+from edgeflare.cli.options import (
+    CampaignFolder,
+    Json,
+    command_with_flags,
+    flags_of_settings,
+    folder,
+    settings_from,
+)
+from edgeflare.cli.terminal import ask, echo_err, with_exit_codes
+
+_Campaigns = Annotated[
+    list[Path], typer.Argument(parser=folder, help="Campaigns' folders or addresses.")
+]
+
+
+def analysis_command(name: str) -> Any:
+    """Return the command of an analysis, with the flags of its settings.
+
+    Raises UsageError where it can't be used.
+    """
+    from edgeflare.analysis import analysis
+
+    plugin = analysis(name)
+
+    def on_one(ctx: typer.Context, campaign: CampaignFolder, json: Json = False) -> None:
+        _run(name, campaign, [campaign], ctx.obj, json)
+
+    def on_several(ctx: typer.Context, campaigns: _Campaigns, json: Json = False) -> None:
+        _run(name, campaigns, campaigns, ctx.obj, json)
+
+    several = getattr(plugin, "scope", "campaign") == "campaigns"
+    command = with_exit_codes(on_several if several else on_one)
+    kind = command_with_flags(lambda: flags_of_settings(plugin.settings))
+    return command_of(command, name, cls=kind, help=plugin.about)
+
+
+def _run(
+    name: str, campaign: Path | list[Path], folders: Iterable[Path], given: Any, json: bool
+) -> None:
+    """Run an analysis with the parsed parameters `given`, and print its result."""
+    from edgeflare.analysis import (
+        RunContext,
+        analysis,
+        class_namer,
+        load_class_names,
+        run_analysis,
+        sections_of,
+    )
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.display.tables import print_result
+    from edgeflare.document import section_blocks
+    from edgeflare.store import campaign_text
+
+    plugin = analysis(name)
+    settings = settings_from(plugin.settings, given, f"analysis {name}")
+    first = next(iter(folders))
+    file = getattr(settings, "class_names", None)
+    names = None if file is None else load_class_names(file, first)
+    with progress_display() as progress:
+        context = RunContext(progress=progress, ask=ask)
+        result = run_analysis(name, campaign, settings, context)
+
+    def values() -> Any:
+        from pydantic import TypeAdapter
+
+        to_json = getattr(plugin, "to_json", None)
+        if to_json is not None:
+            return to_json(result)
+        return TypeAdapter(plugin.result).dump_python(result, mode="json")
+
+    print_result(
+        json,
+        values,
+        lambda: section_blocks(sections_of(plugin, name, result, class_namer(first, names))),
+    )
+    if not json:
+        advice = getattr(plugin, "advice", None)
+        page = f"A page with it: {shlex.join(['edgeflare', 'report', campaign_text(first)])}"
+        echo_err(f"\n{page if advice is None else advice(result)}")
 
 
 class AnalysisCommands(PluginGroup):
     """One command for each analysis."""
 
     def declared(self) -> list[str]:
-        """Return the names of the analyses that have no command of their own."""
+        """Return the names of the analyses; nothing is imported."""
         from edgeflare.analysis import analysis_names
 
         return [*analysis_names()]
 
     def command(self, name: str) -> Any:
-        """Return the command of an analysis, with the flags of its settings."""
-        from pydantic import TypeAdapter
-
-        from edgeflare.analysis import analysis
-        from edgeflare.campaign import flags_of
-
-        plugin = analysis(name)
-        settings = flags_of(plugin.settings)
-        values = partial(TypeAdapter(plugin.result).dump_python, mode="json")
-
-        def command(ctx: typer.Context, campaign: CampaignFolder, json: Json = False) -> None:
-            from edgeflare.analysis import RunContext, run_analysis
-            from edgeflare.cli.display.tables import print_result
-
-            typed = {setting.places[0][0]: ctx.obj[setting.flag.parameter] for setting in settings}
-            stated = {field: value for field, value in typed.items() if value not in (None, [])}
-            result = run_analysis(name, campaign, stated, RunContext())
-            print_result(json, lambda: values(result), lambda: plugin.sections(result))
-
-        app = typer.Typer(add_completion=False)
-        kind = command_with_flags(lambda: settings)
-        app.command(name, cls=kind, help=plugin.about)(with_exit_codes(command))
-        return typer.main.get_command(app)
+        """Return the command of an analysis."""
+        return analysis_command(name)
 
 
 app = typer.Typer(
     cls=AnalysisCommands,
     no_args_is_help=True,
-    help="Analyse a campaign by an analysis that an installed distribution declares.",
+    help="Analyse a campaign: EdgeFlare's own analyses, and those of installed distributions.",
 )
 
 

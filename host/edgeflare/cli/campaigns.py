@@ -23,7 +23,6 @@ from edgeflare.cli.options import (
     TlsCaFile,
     TlsCert,
     TlsKey,
-    Typed,
     command_with,
     folder,
     typed,
@@ -32,6 +31,7 @@ from edgeflare.cli.terminal import echo, echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
+    from edgeflare._internal.flags import Typed
     from edgeflare.reports import MlflowRun, ReportFormat
 
 
@@ -275,7 +275,7 @@ def _run_new(config: "CampaignConfig", scheduler: Scheduler, json: bool) -> None
         _run_and_show(partial(run_campaign, config, cluster=cluster), json)
 
 
-def config_of(campaign: Path | None, stated: Typed) -> "CampaignConfig":
+def config_of(campaign: Path | None, stated: "Typed") -> "CampaignConfig":
     """Return the configuration: the campaign file's with the flags on top, or the flags' alone.
 
     Of flags alone `--variant` says as well that the strategy is dflare, unless another one is

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from edgeflare.cli.options import FILES, Json, Typed, command_with, folder, typed
+from edgeflare.cli.options import FILES, Json, command_with, folder, typed
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
+    from edgeflare._internal.flags import Typed
     from edgeflare.campaign import Candidates, Measure
 
 _FAILED = 3
@@ -125,7 +126,7 @@ def _run(
 
 
 def _like(
-    candidates: Sequence[Path], model: Path, campaign: Path | None, stated: Typed
+    candidates: Sequence[Path], model: Path, campaign: Path | None, stated: "Typed"
 ) -> "CampaignConfig | Path":
     """Return the candidates' configuration: by flags, or the first named campaign's folder."""
     from edgeflare import UsageError, config_from, load_config

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from edgeflare._internal import plugins
 from edgeflare._internal.text import visible_text
@@ -22,12 +22,27 @@ _WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
 """Click's, which typer has within it of late."""
 
 
+class AnalysisPlace(TyperCommand):
+    """Stands for the command of an analysis in a group until that is used, see `add_analysis`."""
+
+    analysis: ClassVar[str]
+
+
+def add_analysis(app: typer.Typer, command: str, analysis: str | None = None) -> None:
+    """Make an analysis a command of a `PluginGroup`, after those that it has; by default of its name."""
+
+    def stand_for() -> None: ...
+
+    kind = type("Place", (AnalysisPlace,), {"analysis": analysis or command})
+    app.command(command, cls=kind)(stand_for)
+
+
 class PluginGroup(TyperGroup):
-    """Commands of which plug-ins may declare more; a plug-in that is broken fails alone."""
+    """Commands, analyses among them, of which plug-ins may declare more; one that is broken fails alone."""
 
     def declared(self) -> list[str]:
         """Return the names of the plug-ins' commands; nothing is imported."""
-        raise NotImplementedError
+        return []
 
     def command(self, name: str) -> Any:
         """Return the command of a plug-in. Raises UsageError where it can't be used."""
@@ -43,13 +58,24 @@ class PluginGroup(TyperGroup):
         from edgeflare.errors import UsageError
 
         command: Any = super().get_command(ctx, cmd_name)
-        if command is None and (cmd_name in self.declared() or not plugins.built_in("command")):
-            try:
-                command = self.command(cmd_name)
-            except UsageError as error:
-                command = _failing(str(error), cmd_name)
-            self.commands[cmd_name] = command
+        if isinstance(command, AnalysisPlace):
+            from edgeflare.cli.analyse import analysis_command as made
+
+            name = command.analysis
+        elif command is None and (cmd_name in self.declared() or self._may_lack()):
+            made, name = self.command, cmd_name
+        else:
+            return command
+        try:
+            command = made(name)
+        except UsageError as error:
+            command = _failing(str(error), cmd_name)
+        self.commands[cmd_name] = command
         return command
+
+    def _may_lack(self) -> bool:
+        """Whether an unknown command may be a plug-in's of which nothing is known, as the installation is older."""
+        return type(self).declared is not PluginGroup.declared and not plugins.built_in("command")
 
 
 class CommandGroup(PluginGroup):
@@ -77,7 +103,7 @@ class CommandGroup(PluginGroup):
                 )  # get_command would add flags of completion
                 command.name = name
             else:
-                command = _command_of(loaded, name)
+                command = command_of(loaded, name)
         except Exception as error:  # of parameters that typer can't take: any
             why = f"has parameters that no command has ({type(error).__name__}: {error})"
             raise plugins.unusable("command", self.below + name, why) from error
@@ -91,7 +117,8 @@ class DeviceCommands(CommandGroup):
     below = "devices."
 
 
-def _command_of(function: Callable[..., None], name: str, **settings: Any) -> Any:
+def command_of(function: Callable[..., None], name: str, **settings: Any) -> Any:
+    """Return the command that a function with typer's annotations is."""
     app = typer.Typer(add_completion=False)
     app.command(name, **settings)(function)
     return typer.main.get_command(app)
@@ -108,7 +135,7 @@ def _failing(sentence: str, name: str) -> Any:
     anything = {"ignore_unknown_options": True, "allow_extra_args": True}
     text = visible_text(sentence)
     settings = {"help": text, "add_help_option": False, "context_settings": anything}
-    return _command_of(with_exit_codes(fail), name, **settings)
+    return command_of(with_exit_codes(fail), name, **settings)
 
 
 def _map_errors(command: Any) -> None:

@@ -5,10 +5,10 @@ import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 from typer.core import TyperCommand
@@ -17,7 +17,13 @@ from edgeflare._internal import plugins
 from edgeflare.cli.terminal import with_exit_codes
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+    from edgeflare._internal.flags import FlagsOfCampaign, Typed
     from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
+
+S = TypeVar("S", bound="BaseModel")
 
 FILES = "Models and seeds"
 
@@ -114,29 +120,15 @@ class Scheduler(NamedTuple):
         return cluster
 
 
-@dataclass(frozen=True)
-class Typed:
-    """What the user typed of the configuration.
-
-    `values` is the nested table of it; `flags` has the flag of each key in that:
-    ``{"search.timeout_s": "--timeout"}``.
-    """
-
-    values: dict[str, Any]
-    flags: dict[str, str]
-
-    def has(self, table: str) -> bool:
-        """Whether the path of this model, or of the seeds, was typed."""
-        return "path" in self.values.get(table, {})
-
-
-def typed(given: Mapping[str, Any]) -> Typed:
+def typed(given: Mapping[str, Any]) -> "Typed":
     """Return what a command's parsed parameters state; None and empty lists state nothing.
 
     A flag for one model wins over that for both. Raises UsageError for a KEY=VALUE that is none,
     and for an option stated in two ways.
     """
-    found = Typed({}, {})
+    from edgeflare._internal.flags import Typed
+
+    found = Typed()
     for setting in sorted(_settings(), key=_generality):
         value: Any = given.get(setting.flag.parameter)
         if value in (None, [], ()):
@@ -153,7 +145,7 @@ def typed(given: Mapping[str, Any]) -> Typed:
     return found
 
 
-def _put(found: Typed, place: tuple[str, ...], value: Any, spelled: str) -> None:
+def _put(found: "Typed", place: tuple[str, ...], value: Any, spelled: str) -> None:
     """State a value; the later flag wins, but an option must not be stated in two ways."""
     from edgeflare import UsageError
 
@@ -218,9 +210,54 @@ def command_with(
     """
 
     def chosen() -> list["SettingFlag"]:
-        return [one for one in _chosen(names) if one.flag.parameter not in without]
+        return [one for one in _of_campaign(names, changed) if one.flag.parameter not in without]
 
-    return command_with_flags(lambda: [_changed(one, changed) for one in chosen()])
+    return command_with_flags(chosen)
+
+
+def flags_of_settings(kind: "type[BaseModel]") -> list["SettingFlag"]:
+    """Return the flags of a command's settings, in the order of the fields, with the fields' defaults.
+
+    Where a field takes flags of the campaign these are among them.
+    """
+    from edgeflare._internal.flags import flags_in
+    from edgeflare.campaign import SettingFlag
+
+    flags = []
+    for name, field in kind.model_fields.items():
+        default = None if field.is_required() else field.get_default()
+        flags += [SettingFlag(flag, field, ((name,),), default) for flag in flags_in(field)]
+        if (campaign := _flags_of_campaign(field)) is not None:
+            flags += _of_campaign(campaign.names, campaign.changed)
+    return flags
+
+
+def settings_from(kind: type[S], given: Mapping[str, Any], source: str) -> S:
+    """Return a command's settings of its parsed parameters. Raises UsageError, by the flags' names."""
+    from pydantic import ValidationError
+
+    from edgeflare import UsageError
+    from edgeflare._internal.flags import flags_in, problems_of
+
+    values: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for field_name, field in kind.model_fields.items():
+        for flag in flags_in(field):
+            value = given.get(flag.parameter)
+            if value not in (None, [], ()):
+                values[field_name], names[field_name] = value, flag.name
+        if (campaign := _flags_of_campaign(field)) is not None:
+            values[field_name] = typed({name: given.get(name) for name in campaign.names})
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(problems_of(error, source, names)) from error
+
+
+def _flags_of_campaign(field: "FieldInfo") -> "FlagsOfCampaign | None":
+    from edgeflare._internal.flags import FlagsOfCampaign
+
+    return next((one for one in field.metadata if isinstance(one, FlagsOfCampaign)), None)
 
 
 def command_with_flags(settings: Callable[[], Sequence["SettingFlag"]]) -> type[TyperCommand]:
@@ -258,13 +295,15 @@ def _settings() -> list["SettingFlag"]:
     return flags_of(CampaignConfig)
 
 
-def _chosen(names: tuple[str, ...]) -> list["SettingFlag"]:
-    return [one for one in _settings() if not names or one.flag.parameter in names]
-
-
-def _changed(setting: "SettingFlag", changed: Mapping[str, Mapping[str, Any]]) -> "SettingFlag":
-    values = changed.get(setting.flag.parameter, {})
-    return setting._replace(flag=replace(setting.flag, **values))
+def _of_campaign(
+    names: Sequence[str], changed: Mapping[str, Mapping[str, Any]]
+) -> list["SettingFlag"]:
+    """Return the campaign's flags of these names, all without one, with other values of their fields."""
+    return [
+        one._replace(flag=replace(one.flag, **changed.get(one.flag.parameter, {})))
+        for one in _settings()
+        if not names or one.flag.parameter in names
+    ]
 
 
 def _parameters(settings: Sequence["SettingFlag"]) -> list[Any]:
@@ -288,17 +327,22 @@ def _parameter(setting: "SettingFlag") -> inspect.Parameter:
         for name in ("gt", "ge", "lt", "le")
         if hasattr(one, name)
     }
-    option = typer.Option(
-        setting.flag.name,
-        metavar="KEY=VALUE" if setting.is_table else setting.flag.metavar,
-        help=f"{setting.help} {_range(limits).capitalize()}." if limits else setting.help,
-        rich_help_panel=setting.panel,
-        callback=_within(limits) if limits else None,
-    )
+    is_option = setting.flag.name.startswith("-")
+    default = None if isinstance(setting.default, tuple) else setting.default
+    parts: dict[str, Any] = {
+        "metavar": "KEY=VALUE" if setting.is_table else setting.flag.metavar,
+        "help": f"{setting.help} {_range(limits).capitalize()}." if limits else setting.help,
+        "rich_help_panel": setting.panel,
+        "callback": _within(limits) if limits else None,
+    }
+    name = setting.flag.name
+    option = typer.Option(name, **parts) if is_option else typer.Argument(**parts)
     return inspect.Parameter(
         setting.flag.parameter,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None,
+        default=inspect.Parameter.empty
+        if setting.field.is_required() and not is_option
+        else default,
         annotation=Annotated[kind | None, option],
     )
 

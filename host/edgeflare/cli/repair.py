@@ -105,7 +105,7 @@ def recipes(
         )
     front = Path(found.folder) / "pareto.svg"
     write_front(found, front)
-    print_result(json, found.to_json, lambda: recipes_document(found))
+    print_result(json, found, lambda: recipes_document(found))
     if not json:
         echo_err(f"\nSize against disagreement: {front}")
         if found.script is not None:
@@ -222,7 +222,7 @@ def examples(
         f"{found.inputs:,} inputs, of which {found.triggering:,} are triggering, in {found.folder}: "
         "examples.csv names each file and what the original answers to it"
     )
-    print_result(json, found.to_json, lambda: [Text(text)])
+    print_result(json, found, lambda: [Text(text)])
 
 
 def _bound(context: typer.Context) -> int | None:
@@ -235,7 +235,7 @@ def _print(found: "RepairedCampaign", json: bool) -> None:
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import repaired_document
 
-    print_result(json, found.to_json, lambda: repaired_document(found))
+    print_result(json, found, lambda: repaired_document(found))
     if not json:
         if found.is_harmful:
             return

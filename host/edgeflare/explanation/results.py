@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 from pydantic import PlainSerializer, computed_field
 
+from edgeflare._internal.records import in_json
 from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
 from edgeflare.store.location import is_campaign
@@ -122,8 +123,7 @@ class ExplainedFinding(PairOnInput):
             rung
         ]
 
-    @computed_field  # type: ignore[prop-decorator] # in JSON, too
-    @property
+    @in_json
     def contributions(self) -> dict[str, float]:
         """The change of the margin on each rung, by its name; empty where margins aren't known."""
         margins = [answer.margin for answer in self.answers]
@@ -275,8 +275,7 @@ class Explanation:
     replay: str = f"{EXPLANATION_FOLDER}/{DEVICE}"
     shrunk: dict[str, ShrunkTo] = field(default_factory=dict)
 
-    @computed_field  # type: ignore[prop-decorator]
-    @property
+    @in_json
     def counts(self) -> dict[FindingCause, int]:
         """The number of findings of each cause, most first."""
         return dict(Counter(finding.cause for finding in self.findings).most_common())
@@ -408,8 +407,7 @@ class ShrunkFindings:
         """Those of which a nearer input was confirmed."""
         return tuple(finding for finding in self.findings if finding.sample is not None)
 
-    @computed_field  # type: ignore[prop-decorator]
-    @property
+    @in_json
     def l2_share(self) -> float | None:
         """The median of L2 after over L2 before; None without findings."""
         return (

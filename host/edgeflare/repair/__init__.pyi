@@ -2,6 +2,7 @@
 # ruff: noqa: I001 - one import a part
 
 from .abstention import (
+    HELD_OUT as HELD_OUT,
     Abstention as Abstention,
     Caught as Caught,
     CurvePoint as CurvePoint,

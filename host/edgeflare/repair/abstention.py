@@ -6,11 +6,13 @@ and on the triggering inputs of fresh searches.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from edgeflare._internal.records import in_json
 from edgeflare.errors import UsageError
 from edgeflare.repair.examples import Examples
 from edgeflare.statistics import upper_bound
@@ -18,6 +20,8 @@ from edgeflare_agent.repair import Repair
 
 CATCH = 0.95
 """The share of deviations that is to be caught, by default."""
+HELD_OUT = "other half"
+"""The source of deviations of the half of the seed inputs that the threshold isn't taken from."""
 _LEAST = 10
 _CURVE = 50
 
@@ -32,13 +36,15 @@ class CurvePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Caught:
-    """`caught` of `deviations`, those of `source`, have a margin below the threshold."""
+    """`caught` of `deviations` have a margin below the threshold.
+
+    `source` is `HELD_OUT`, or the strategy of a fresh search."""
 
     source: str
     deviations: int
     caught: int
 
-    @property
+    @in_json
     def share(self) -> float | None:
         """The share that is caught; None without deviations."""
         return self.caught / self.deviations if self.deviations else None
@@ -66,11 +72,11 @@ class Abstention:
     deferred_bound: float
     caught: tuple[Caught, ...]
     curve: tuple[CurvePoint, ...]
-    size: int
-    kind: str
-    others: tuple[int, ...]
+    size: Annotated[int, Field(exclude=True)]
+    kind: Annotated[str, Field(exclude=True)]
+    others: Annotated[tuple[int, ...], Field(exclude=True)]
 
-    @property
+    @in_json
     def deferred_share(self) -> float:
         """The share of seed inputs that are deferred."""
         return self.deferred / self.seeds
@@ -89,25 +95,6 @@ class Abstention:
         counts = fresh.triggering & ~fresh.is_seed & np.isin(fresh.groups, self.others)
         caught = _caught(source, fresh.margins[counts], self.threshold)
         return replace(self, caught=(*self.caught, caught))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {
-            "threshold": self.threshold,
-            "wanted": self.wanted,
-            "calibrated_on": self.calibrated_on,
-            "bound": self.bound,
-            "seeds": self.seeds,
-            "deferred": self.deferred,
-            "deferred_share": self.deferred_share,
-            "deferred_bound": self.deferred_bound,
-            "caught": [
-                {"source": one.source, "deviations": one.deviations, "caught": one.caught,
-                 "share": one.share}
-                for one in self.caught
-            ],
-            "curve": [one._asdict() for one in self.curve],
-        }  # fmt: skip
 
 
 def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int = 0) -> Abstention:
@@ -150,7 +137,7 @@ def abstention_of(examples: Examples, *, catch: float = CATCH, random_seed: int 
         seeds=len(natural),
         deferred=deferred,
         deferred_bound=upper_bound(deferred, len(natural)),
-        caught=(_caught("the other half's triggering inputs", tested, threshold),),
+        caught=(_caught(HELD_OUT, tested, threshold),),
         curve=_curve(tested, natural),
         size=examples.scores.shape[1],
         kind=examples.kind,

@@ -1,11 +1,12 @@
 """Repairs of a campaign's deployed model: made, written, and searched again."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from edgeflare._internal.files import file_sha256, write_whole
+from edgeflare._internal.records import in_json
 from edgeflare.analysis import Duel, rank_campaigns
 from edgeflare.answers.outputs import load_repair, save_repair
 from edgeflare.campaign.batch import CampaignRunner
@@ -29,6 +30,7 @@ from edgeflare.repair.training import FOLDS, RANDOM_SEEDS, TrainedRepair, Varian
 from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors
 from edgeflare.store.location import is_campaign
+from edgeflare.words.repair import cost_text
 from edgeflare_agent.repair import Repair
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class RepairedSearch:
     after: SearchFigures
     duel: Duel | None
 
-    @property
+    @in_json
     def more_queries(self) -> float | None:
         """How many times the queries a triggering input takes now; None where none was found."""
         if not self.before.queries or self.after.queries is None:
@@ -69,10 +71,6 @@ class RepairedSearch:
     def is_easier(self) -> bool:
         """Whether triggering inputs of the repaired model are found with fewer queries, beyond chance."""
         return self.duel is not None and self.duel.verdict == _AS_IT_WAS
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {**asdict(self), "more_queries": self.more_queries}
 
 
 @dataclass(frozen=True)
@@ -102,23 +100,10 @@ class RepairedCampaign:
         }
         return tuple(harm for harm, holds in harms.items() if holds)
 
-    @property
+    @in_json
     def is_harmful(self) -> bool:
         """Whether anything speaks against the repair."""
         return bool(self.harms)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {
-            "path": self.path,
-            "onnx": self.onnx,
-            "bytes": self.bytes,
-            "strategy": self.strategy,
-            "trained": None if self.trained is None else self.trained.to_json(),
-            "abstention": None if self.abstention is None else self.abstention.to_json(),
-            "search": None if self.search is None else self.search.to_json(),
-            "is_harmful": self.is_harmful,
-        }
 
 
 def train_campaign(
@@ -199,7 +184,7 @@ def abstain_campaign(
                 again = _fresh(config, strategy)
                 search_again(again, None, place, runner=runner, total_queries=most)
                 fresh = examples_of(place, need_triggering=False)
-                abstention = abstention.with_fresh(f"a fresh search by {strategy}", fresh)
+                abstention = abstention.with_fresh(strategy, fresh)
             ran = _searched(folder, config, Path(found.path), last, most, runner)
         return replace(found, abstention=abstention, search=ran)
 
@@ -250,7 +235,9 @@ def _tell_cost(
     cost = search_cost(folder, total_queries)
     unfinished = [one for one in places if not is_campaign(one) or search_figures(one).left]
     if unfinished:
-        context.progress(Notice(cost.words(len(unfinished))))
+        context.progress(
+            Notice(cost_text(len(unfinished), cost.seeds, cost.queries, cost.latency_s))
+        )
     return cost.queries
 
 

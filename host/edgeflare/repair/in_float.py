@@ -10,16 +10,14 @@ from edgeflare.models.tensors.graph import Operation
 from edgeflare.models.tensors.layers import WEIGHTED
 from edgeflare.models.tensors.open import open_graph
 from edgeflare.store import Store
+from edgeflare.words import repair
 
 HEAD_SPLIT = "int8-head-split"
 """The recipe with what comes after a detector's last weights in float."""
 HEAD_FLOAT = "int8-head-float"
 """The recipe with the last weights in float, too."""
-HEAD_TITLES = {
-    HEAD_SPLIT: "what comes after the last weights: boxes and scores are quantised apart",
-    HEAD_FLOAT: "the last weights and what comes after them",
-}
-"""What is in float by the recipes of heads, in words."""
+HEADS = {HEAD_SPLIT: "head", HEAD_FLOAT: "head, weights"}
+"""What is in float by the recipes of heads."""
 
 
 class Layer(NamedTuple):
@@ -35,15 +33,12 @@ def largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[li
         return [], ""
     explanation = stored_explanation(store)
     if explanation is None:
-        return [], f"run `edgeflare explain {store.folder}` first to try operators in float"
+        return [], repair.not_explained(store.folder)
     known = explanation.layers
     if known is None or not known.layers:
-        return [], "no operators are tried in float: the explanation names no layers of the file"
+        return [], repair.no_layers()
     if known.original != config.original.path.name:
-        return [], (
-            f"no operators are tried in float: the explanation's are those of {known.original}, not "
-            f"of {config.original.path.name}; explain without --float-model to try them"
-        )
+        return [], repair.layers_of_another(known.original, config.original.path.name)
     about = store.models["original"]
     graph = open_graph(config.original.path, about["runtime"]["name"], {}, about["output"]["name"])
     makers = {name: one for one in graph.operations for name in one.outputs}
@@ -62,7 +57,7 @@ def largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[li
                 left += [one for one in makers[name].inputs if one not in ends]
         kept.update(tensors)
         if 2 * len(kept) > len(makers):  # of another network: it stands for all before it
-            return found, f"{layer.name} isn't tried in float: it stands for most of the network"
+            return found, repair.layer_is_too_much(layer.name)
         if tensors:
             found.append(Layer(layer.name, tuple(tensors)))
     return found, ""
@@ -78,7 +73,7 @@ def detector_heads(config: CampaignConfig, store: Store) -> tuple[dict[str, tupl
     try:
         graph = open_graph(config.original.path, runtime, {})
     except ModelError as error:
-        return {}, f"the head isn't tried apart: {error}"
+        return {}, repair.no_head(str(error))
     after, last = head_of(graph.operations)
     heads = {HEAD_SPLIT: _made_by(after), HEAD_FLOAT: _made_by([*last, *after])}
     return {name: tensors for name, tensors in heads.items() if after and tensors}, ""

@@ -10,7 +10,7 @@ recipes leave the end of the head in float, so that boxes and scores have no sca
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.files import replacing, write_whole
+from edgeflare._internal.records import in_json
 from edgeflare._internal.text import first_of
 from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
 from edgeflare.answers.detections.figures import DifferenceCounts
@@ -38,7 +39,7 @@ from edgeflare.models.quantized import (
     make_quantized,
     script_of,
 )
-from edgeflare.repair.in_float import HEAD_TITLES, Layer, largest_layers
+from edgeflare.repair.in_float import HEADS, Layer, largest_layers
 from edgeflare.repair.search_again import REPAIR_FOLDER, campaign_config
 from edgeflare.repair.tflite_recipes import (
     TFLITE_RECIPES,
@@ -50,6 +51,7 @@ from edgeflare.repair.tflite_recipes import (
 )
 from edgeflare.store import Store
 from edgeflare.store.database import translate_errors
+from edgeflare.words import repair
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -184,19 +186,15 @@ class RecipesFound:
             self.candidates, key=lambda candidate: relative_deviation(candidate, self.present)
         )
 
-    @property
+    @in_json
     def is_clear(self) -> bool:
         """Whether the seeds tell the winner apart from the present model."""
         return self.duel is not None and self.duel.verdict == self.winner
 
-    @property
+    @in_json
     def p(self) -> float | None:
         """p of the winner's duel, adjusted for the number of recipes by Bonferroni."""
         return None if self.duel is None else min(1.0, self.duel.p * (len(self.candidates) - 1))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return {**asdict(self), "is_clear": self.is_clear, "p": self.p}
 
 
 def winner_of(candidates: Iterable[RecipeFigures], present: RecipeFigures) -> RecipeFigures | None:
@@ -310,11 +308,11 @@ def recipes_campaign(
             with translate_errors(folder):
                 files[name] = maker.make(name)
         except ModelError as error:
-            failed[name] = f"it can't be made: {error}"
-            said = Notice(f"{name} can't be made, the others go on: {error}")
+            failed[name] = str(error)
+            said = Notice(repair.not_made(name, str(error)))
             progress(BatchProgress(name, target, number, len(names), said))
     notices = [one for one in (notice, why_none) if one]
-    notices.append("recipes are calibrated on seed inputs that the search begins from")
+    notices.append(repair.calibrated())
     models = {PRESENT: config.deployed}
     models |= {name: _deployed(config, file) for name, file in files.items()}
     if dropped := _dropped(config, models.values()):
@@ -373,7 +371,7 @@ def _figures(ranked: RankedModel, layers: Sequence[Layer]) -> RecipeFigures:
     known = [one.latency_median_s for one in summary.telemetry if one.latency_median_s is not None]
     rate = summary.survey.overall if summary.survey else None
     count = int(ranked.name.removeprefix(_FLOAT_NAME)) if _FLOAT_NAME in ranked.name else 0
-    title = HEAD_TITLES.get(ranked.name)
+    head = HEADS.get(ranked.name)
     figures = ranked.figures
     return RecipeFigures(
         name=ranked.name,
@@ -384,7 +382,7 @@ def _figures(ranked: RankedModel, layers: Sequence[Layer]) -> RecipeFigures:
         natural=figures.seed_deviates,
         latency_s=max(known, default=figures.seconds_per_inference),
         confident=rate.rate if rate else None,
-        in_float=(title,) if title else tuple(layer.name for layer in layers[:count]),
+        in_float=(head,) if head else tuple(layer.name for layer in layers[:count]),
         searched=figures.searched,
         found=figures.found,
         queries=figures.queries.value if figures.queries else None,
@@ -421,11 +419,7 @@ def _dropped(config: CampaignConfig, models: Iterable[ModelConfig]) -> str:
     )
     if not runtime:
         return ""
-    words = f"the recipes' models are run by {runtime}, the model {PRESENT} isn't"
-    if config.deployed.options:
-        options = ", ".join(f"{name}={value}" for name, value in config.deployed.options.items())
-        words += f"; its options ({options}) don't apply to them"
-    return words
+    return repair.run_otherwise(runtime, PRESENT, config.deployed.options)
 
 
 # Makers

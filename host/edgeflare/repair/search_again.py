@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeflare._internal.text import counted, duration
 from edgeflare.analysis import summarize
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign import executor
@@ -22,6 +21,7 @@ from edgeflare.statistics import mean
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.location import is_campaign
 from edgeflare.types import Status
+from edgeflare.words.repair import goes_on
 
 LEAST_QUERIES = 20_000
 """What a new search may ask of the device in any case: minutes on most devices."""
@@ -86,17 +86,6 @@ class SearchCost:
     seeds: int
     queries: int
     latency_s: float | None
-
-    def words(self, searches: int) -> str:
-        """Return what so many searches may cost together."""
-        most = searches * self.queries
-        text = (
-            f"{counted(searches, 'new search', 'new searches')} of {counted(self.seeds, 'seed')}, with "
-            f"{self.queries:,} device queries at most: {most:,} together"
-        )
-        if self.latency_s is not None:
-            text += f", {duration(most * self.latency_s)} of the device at {duration(self.latency_s)} each"
-        return f"{text}; --total-queries N sets another bound, --no-search leaves them out"
 
 
 def search_cost(folder: Path, total_queries: int | None = None) -> SearchCost:
@@ -176,7 +165,7 @@ def search_again(
 
     def tell(event: Event) -> None:
         if isinstance(event, Notice) and event.resume is not None:
-            event = Notice(f"{event.text}; the same command goes on with it")
+            event = Notice(goes_on(event.text))
         runner.context.progress(event)
 
     if is_campaign(out):

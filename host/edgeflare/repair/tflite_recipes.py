@@ -183,6 +183,17 @@ model = bytearray(Path(ORIGINAL).read_bytes())
 (HERE / {made_file}).write_bytes(made)
 '''
 
+_KEEP_FLOAT = """for tensor in {tensors}:
+    work.update_quantization_recipe(
+        f"^{{re.escape(tensor)}};?$",
+        qtyping.TFLOperationName.ALL_SUPPORTED,
+        algorithm_key="no_quantize",
+    )"""
+_CALIBRATE = """stored = np.load(HERE / {stored})
+inputs = [{{{input}: stored[one]}} for one in stored.files]
+ranges = work.calibrate({{{key}: inputs}})
+made = work.quantize(ranges).quantized_model"""
+
 
 def tflite_script(
     recipe: TFLiteRecipe, original: Path, calibration: str, made: str, version: str
@@ -195,21 +206,11 @@ def tflite_script(
     key, inputs = _signature(original)
     steps = [f"work = quantizer.Quantizer(model, recipe.{recipe.function}())"]
     if recipe.in_float:
-        steps += [
-            f"for tensor in {json.dumps(recipe.in_float)}:",
-            "    work.update_quantization_recipe(",
-            '        f"^{re.escape(tensor)};?$",',
-            "        qtyping.TFLOperationName.ALL_SUPPORTED,",
-            '        algorithm_key="no_quantize",',
-            "    )",
-        ]
+        steps.append(_KEEP_FLOAT.format(tensors=json.dumps(recipe.in_float)))
     if recipe.function.startswith("static"):
-        steps += [
-            f"stored = np.load(HERE / {json.dumps(calibration)})",
-            f"inputs = [{{{json.dumps(inputs)}: stored[one]}} for one in stored.files]",
-            f"ranges = work.calibrate({{{json.dumps(key or _KEY)}: inputs}})",
-            "made = work.quantize(ranges).quantized_model",
-        ]
+        names = {"stored": calibration, "input": inputs, "key": key or _KEY}
+        quoted = {name: json.dumps(value) for name, value in names.items()}
+        steps.append(_CALIBRATE.format(**quoted))
     else:
         steps.append("made = work.quantize().quantized_model")
     if not key:

@@ -18,13 +18,15 @@ risk control, Angelopoulos et al. 2024).
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, InstanceOf
 
 from edgeflare._internal.extras import scikit_learn
+from edgeflare._internal.records import in_json
 from edgeflare.errors import UsageError
 from edgeflare.repair.examples import NO_LABEL, Examples
 from edgeflare.statistics import binomial_tail
@@ -101,7 +103,7 @@ class TrainedRepair:
     its own training ended by itself; `iterations` is the largest number of them.
     """
 
-    repair: Repair
+    repair: Annotated[InstanceOf[Repair], Field(exclude=True)]
     variant: Variant
     inputs: int
     triggering: int
@@ -123,7 +125,7 @@ class TrainedRepair:
         ]
         return float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
 
-    @property
+    @in_json
     def unconverged(self) -> int:
         """How many of its trainings, those of the folds and its own, didn't end by themselves."""
         return sum(not fold.converged for fold in self.folds) + (not self.converged)
@@ -143,12 +145,12 @@ class TrainedRepair:
         right, wrong = self.changed_accuracy
         return binomial_tail(wrong, right + wrong, 0.5) if right + wrong else 1.0
 
-    @property
+    @in_json
     def loses_accuracy(self) -> bool:
         """Whether more labelled inputs become wrong than right, beyond chance."""
         return self.accuracy_p < _ALPHA
 
-    @property
+    @in_json
     def accuracy(self) -> tuple[float, float] | None:
         """The share of labelled inputs that were classified rightly before, and are now."""
         labelled = sum(fold.labelled for fold in self.folds)
@@ -159,24 +161,35 @@ class TrainedRepair:
         )
         return before / labelled, after / labelled
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object, without the repair's numbers."""
-        figures = ("repair_ratio", "inducing_ratio", "improvement_ratio")
-        return {
-            "variant": self.variant,
-            "inputs": self.inputs,
-            "triggering": self.triggering,
-            "max_inducing": self.max_inducing,
-            "sure": self.repair.sure,
-            **{name: self.mean(name) for name in figures},
-            "accuracy": None if self.accuracy is None else list(self.accuracy),
-            "made_right": self.changed_accuracy[0],
-            "made_wrong": self.changed_accuracy[1],
-            "loses_accuracy": self.loses_accuracy,
-            "unconverged": self.unconverged,
-            "iterations": self.iterations,
-            "folds": [asdict(fold) for fold in self.folds],
-        }
+    @in_json
+    def sure(self) -> float | None:
+        """How sure the perceptron must be where an answer is replaced; None without a bound."""
+        return self.repair.sure
+
+    @in_json
+    def repair_ratio(self) -> float:
+        """The mean over the folds; so are the next two."""
+        return self.mean("repair_ratio")
+
+    @in_json
+    def inducing_ratio(self) -> float:
+        """See `FoldFigures`."""
+        return self.mean("inducing_ratio")
+
+    @in_json
+    def improvement_ratio(self) -> float:
+        """See `FoldFigures`."""
+        return self.mean("improvement_ratio")
+
+    @in_json
+    def made_right(self) -> int:
+        """The first of `changed_accuracy`."""
+        return self.changed_accuracy[0]
+
+    @in_json
+    def made_wrong(self) -> int:
+        """The second of `changed_accuracy`."""
+        return self.changed_accuracy[1]
 
 
 _WHEN = ("before", "after")

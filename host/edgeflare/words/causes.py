@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pydantic import TypeAdapter
-
+from edgeflare._internal.records import as_json
 from edgeflare._internal.text import NOTHING, counted, number_text
 from edgeflare.document import Name
 from edgeflare.explanation import (
@@ -121,8 +120,8 @@ def explanation_json(explanation: Explanation | None) -> dict[str, Any] | None:
     """
     if explanation is None:
         return None
-    numbers = TypeAdapter(Explanation).dump_python(explanation, mode="json")
-    groups = TypeAdapter(tuple[FindingGroup, ...]).dump_python(explanation.groups, mode="json")
+    numbers = as_json(explanation)
+    groups = map(as_json, explanation.groups)
     doubts = (doubt_text(finding.doubt) for finding in explanation.findings)
     worded = {
         "findings": [

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from edgeflare._internal.text import counted
 from edgeflare.answers.metrics import class_scores, is_finite
+from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.database import decoding
@@ -42,14 +43,16 @@ from edgeflare_whitebox.classes.pairs import (
 from edgeflare_whitebox.stored import (
     ClassIndex,
     Count,
+    ProfileSettings,
     Share,
     Tell,
     answered_activations,
+    inspect_campaign,
+    layers_flag,
     profile_samples,
     profile_source,
     silent,
     skipped_notices,
-    store_found,
     stored_original,
 )
 
@@ -160,6 +163,21 @@ class ClassesFound:
         return asdict(self)
 
 
+class ClassesSettings(ProfileSettings):
+    """What `classes_of_campaign` is told."""
+
+    layers: Annotated[
+        tuple[str, ...],
+        layers_flag(
+            "all outputs of convolutions and dense layers, before their activation functions"
+        ),
+    ] = ()
+    class_names: Annotated[Path | None, Flag("--class-names", metavar="FILE")] = Field(
+        None,
+        description="The classes' names, as of report; by default the campaign's own label mapping.",
+    )
+
+
 def stored_classes(store: Store) -> ClassesFound | None:
     """Return what `classes_of_campaign` stored last, None before. Raises StoreError."""
     return store.result(_FACT, ClassesFound)
@@ -186,78 +204,81 @@ def classes_of_campaign(
     Raises as `coverage_of_campaign`, and UsageError for models that return texts and for a campaign
     without answers.
     """
-    folder = Path(folder).absolute()
-    with Store.open(folder) as store:
-        model = stored_original(store, original)
-        model.kind.check_classes(
-            f"classes are compared by models' decisions for them, and {model.path.name} "
-            f"{model.returns}"
-        )
-        answers, notices = _answers(store)
-        source = None if profile is None else profile_source(store, model.spec, profile, resize)
-        count = answers.original.shape[1]
-        names = tuple(dict.fromkeys(layers)) or pre_activation_layers(model.graph)
-        probabilities, profiled = ActivationProbabilities(names, count), 0
-        samples, total = profile_samples(store, source)
-        what = "the profile"
-        for one in answered_activations(model, samples, names, what, total, tell, notices):
-            probabilities.update([one])
-            profiled += 1
-        notices += skipped_notices(source)
-        compared = compare_deployment(
-            answers.original,
-            answers.deployed,
-            answers.labels,
-            agree=answers.agree,
-            has_probabilities=answers.has_probabilities,
-            random_seed=random_seed,
-        )
-        chosen, figures = _figures_of_pairs(answers, probabilities)
-        if len(chosen) < count:
-            notices.append(
-                f"{len(chosen):,} of {count:,} classes have {LEAST_INPUTS} inputs or more"
-                + (
-                    ": of the original's pairs only those of two such classes are known"
-                    if len(chosen) > 1
-                    else ", so that nothing can be said of the original's pairs: add seeds"
-                )
+    settings = {"original": original, "profile": profile, "resize": resize}
+    more = {"layers": layers, "random_seed": random_seed}
+    found: ClassesFound = inspect_campaign("classes", folder, tell, **settings, **more)
+    return found
+
+
+def find_classes(store: Store, settings: ClassesSettings, tell: Tell) -> ClassesFound:
+    """Return what `classes_of_campaign` does, of an open campaign; nothing is stored."""
+    model = stored_original(store, settings.original)
+    model.kind.check_classes(
+        f"classes are compared by models' decisions for them, and {model.path.name} {model.returns}"
+    )
+    answers, notices = _answers(store)
+    source = profile_source(store, model.spec, settings)
+    count = answers.original.shape[1]
+    names = tuple(dict.fromkeys(settings.layers)) or pre_activation_layers(model.graph)
+    probabilities, profiled = ActivationProbabilities(names, count), 0
+    samples, total = profile_samples(store, source)
+    what = "the profile"
+    for one in answered_activations(model, samples, names, what, total, tell, notices):
+        probabilities.update([one])
+        profiled += 1
+    notices += skipped_notices(source)
+    compared = compare_deployment(
+        answers.original,
+        answers.deployed,
+        answers.labels,
+        agree=answers.agree,
+        has_probabilities=answers.has_probabilities,
+        random_seed=settings.random_seed,
+    )
+    chosen, figures = _figures_of_pairs(answers, probabilities)
+    if len(chosen) < count:
+        notices.append(
+            f"{len(chosen):,} of {count:,} classes have {LEAST_INPUTS} inputs or more"
+            + (
+                ": of the original's pairs only those of two such classes are known"
+                if len(chosen) > 1
+                else ", so that nothing can be said of the original's pairs: add seeds"
             )
-        before, after = decisions(answers.original, answers.deployed, answers.agree)
-        rows = before if answers.labels is None else answers.labels
-        places = sorted({place for pair in compared.pairs for place in pair.examples})
-        result = ClassesFound(
-            model=model.path.name,
-            classes=count,
-            inputs=compared.inputs,
-            moved=compared.moved,
-            labelled=answers.labels is not None,
-            enough=len(chosen),
-            profile=None if profile is None else str(Path(profile).absolute()),
-            profiled=profiled,
-            random_seed=random_seed,
-            finished=store.state.finished,
-            changes=compared.classes,
-            pairs=compared.pairs,
-            tested_pairs=compared.tested_pairs,
-            biases=compared.biases,
-            suspects=_suspects(chosen, figures),
-            evaluations=_evaluations(figures),
-            decisions=_decisions(rows, before, after, compared.classes, compared.pairs),
-            examples=tuple(
-                ExampleSeed(
-                    place,
-                    (seed := answers.seeds[place]).id,
-                    seed.sample,
-                    None if answers.labels is None else int(answers.labels[place]),
-                    int(before[place]),
-                    int(after[place]),
-                )
-                for place in places
-            ),
-            notices=tuple(notices),
         )
-        unstored = store_found(store, _FACT, result)
-    return replace(result, notices=(*result.notices, *unstored))
+    before, after = decisions(answers.original, answers.deployed, answers.agree)
+    rows = before if answers.labels is None else answers.labels
+    places = sorted({place for pair in compared.pairs for place in pair.examples})
+    return ClassesFound(
+        model=model.path.name,
+        classes=count,
+        inputs=compared.inputs,
+        moved=compared.moved,
+        labelled=answers.labels is not None,
+        enough=len(chosen),
+        profile=settings.profile_path,
+        profiled=profiled,
+        random_seed=settings.random_seed,
+        finished=store.state.finished,
+        changes=compared.classes,
+        pairs=compared.pairs,
+        tested_pairs=compared.tested_pairs,
+        biases=compared.biases,
+        suspects=_suspects(chosen, figures),
+        evaluations=_evaluations(figures),
+        decisions=_decisions(rows, before, after, compared.classes, compared.pairs),
+        examples=tuple(
+            ExampleSeed(
+                place,
+                (seed := answers.seeds[place]).id,
+                seed.sample,
+                None if answers.labels is None else int(answers.labels[place]),
+                int(before[place]),
+                int(after[place]),
+            )
+            for place in places
+        ),
+        notices=tuple(notices),
+    )
 
 
 class _Answers(NamedTuple):

@@ -11,7 +11,25 @@ from edgeflare._internal.text import (
     p_value_text,
     percent_text,
 )
-from edgeflare.document import Block, Column, Heading, Item, Listing, Name, Table, Text
+from edgeflare.analysis import Analysis, RunContext
+from edgeflare.document import (
+    Block,
+    Cell,
+    Column,
+    Example,
+    Examples,
+    Fold,
+    Heading,
+    Item,
+    Listing,
+    Matrix,
+    Name,
+    Section,
+    Table,
+    Text,
+)
+from edgeflare.errors import StoreError
+from edgeflare.store import Store
 from edgeflare_whitebox import (
     LEVEL,
     BiasChange,
@@ -23,6 +41,7 @@ from edgeflare_whitebox import (
     PairDetection,
     SuspectPair,
 )
+from edgeflare_whitebox.classes.campaign import ClassesSettings, find_classes
 
 _SAID = 3
 """Changes of each kind that are told in a sentence, at most."""
@@ -30,6 +49,9 @@ _ROWS = 15
 """Rows of a table, at most."""
 _FEW = 5
 """Rows of a table of changes of which less are significant."""
+_DRAWN = 8
+"""Seeds whose answers moved that are drawn, at most."""
+_SHADES = 5
 _Change = TypeVar("_Change", PairChange, BiasChange)
 
 
@@ -279,3 +301,97 @@ def _true(found: PairDetection) -> str:
 
 def _area(one: MeasureEvaluation) -> str:
     return number_text(one.cost.area if one.cost else None)
+
+
+def _decisions(found: ClassesFound, name: Name) -> Iterator[Block]:
+    """Yield how often the deployed model takes each class for each, beside what the original does."""
+    table = found.decisions
+    if not table.classes:
+        return
+    changes = [
+        [after - before for before, after in zip(*rows, strict=True)]
+        for rows in zip(table.original, table.deployed, strict=True)
+    ]
+    most = max(abs(one) for row in changes for one in row)
+    left_out = len(found.changes) - len(table.classes)
+    rows: list[Sequence[str | Cell]] = [
+        (
+            name(label),
+            *(Cell(_cell(*one), _shade(one[1], most)) for one in zip(counts, row, strict=True)),
+        )
+        for label, counts, row in zip(table.classes, table.deployed, changes, strict=True)
+    ]
+    words = Text(
+        f"Seeds by {'label' if found.labelled else 'what the original decides'} (row) and by what the "
+        "deployed model decides (column); in brackets, and by colour, how many more or fewer than the "
+        "original"
+        + (
+            f". The classes of the strongest changes, {left_out:,} more are left out"
+            if left_out > 0
+            else ""
+        ),
+        "note",
+    )
+    corner = f"{'label' if found.labelled else 'original'} \\ deployed"
+    matrix = Matrix((corner, *map(name, table.classes)), rows, long_names=True)
+    yield Fold("Decisions of the deployed model", (words, matrix), is_open=True)
+
+
+def _cell(count: int, change: int) -> str:
+    return f"{count:,} ({change:+,})" if change else f"{count:,}" if count else ""
+
+
+def _shade(change: int, most: int) -> int:
+    return -(-_SHADES * abs(change) // most) if change else 0
+
+
+def _moved(store: Store, found: ClassesFound, name: Name) -> Iterator[Block]:
+    """Yield a seed of each of the first pairs."""
+    examples = {one.place: one for one in found.examples}
+    first = dict.fromkeys(place for pair in found.pairs for place in pair.examples[:1])
+    drawn = [examples[place] for place in first if place in examples][:_DRAWN]
+
+    def make() -> Sequence[Example]:
+        from edgeflare.reports.media import small_panel
+
+        made = []
+        for one in drawn:
+            words = f"{name(one.original)} → {name(one.deployed)}"
+            if one.label is not None:
+                words += f", labelled {name(one.label)}"
+            try:
+                sample = store.get_sample(one.sample)
+                picture = small_panel(sample, sample, store.sample_rate)
+            except StoreError:  # its file is gone
+                continue
+            seen = f"seed {one.id}"
+            made.append(Example(words, one.id, picture=picture, alternative=seen, deviates=False))
+        return made
+
+    if drawn:
+        about = (
+            "One of each of the pairs above, with what the original and the deployed model decide."
+        )
+        blocks = (Text(about, "note"), Examples(make))
+        yield Fold("Seeds whose answers moved", blocks, is_open=True)
+
+
+class Classes(Analysis[ClassesSettings, ClassesFound]):
+    """``inspect classes``."""
+
+    name = "classes"
+    about = "Find classes that the original confuses, and those that deployment treats otherwise; no device is asked."
+    settings, result = ClassesSettings, ClassesFound
+
+    def run(self, campaign: Store, settings: ClassesSettings, context: RunContext) -> ClassesFound:
+        """Return the result."""
+        return find_classes(campaign, settings, context.tell)
+
+    def sections(self, result: ClassesFound, names: Name, store: Store | None) -> Iterator[Section]:
+        """Yield its section."""
+        examples = () if store is None else _moved(store, result, names)
+        blocks = (*classes_document(result, names), *_decisions(result, names), *examples)
+        yield Section("classes", "Classes: confusion and bias", (*blocks,), brief=False, order=120)
+
+
+CLASSES = Classes()

@@ -1,13 +1,39 @@
 """What matters in the original, as a table by layers."""
 
 import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from edgeflare._internal.text import NOTHING, counted, names_text, number_text, percent_text
-from edgeflare.document import Block, Column, Item, Listing, Table, Text
-from edgeflare_whitebox import ImportanceFound, LayerImportance
+from edgeflare.analysis import Analysis, RunContext
+from edgeflare.document import (
+    Block,
+    Column,
+    Example,
+    Examples,
+    Item,
+    Listing,
+    Name,
+    Section,
+    Table,
+    Text,
+)
+from edgeflare.errors import StoreError
+from edgeflare.store import Store
+from edgeflare.types import Sample
+from edgeflare_whitebox import ImportanceFound, LayerImportance, RelevantPixels
+from edgeflare_whitebox.importance_campaign import ImportanceSettings, find_importance
 from edgeflare_whitebox.reports.coverage import NO_MEASURE, SET_NAMES
 
+_RED = (229, 57, 53)
+_DIMMED = 0.5
 _UNITS_NAMED = 6
+_ABOUT_EXAMPLES = (
+    "Seed inputs and triggering inputs found from them, each with the twentieth of its pixels that the "
+    "original's decision rests on most, in red; below, what the original decides on either."
+)
+_SEEN = "seed and triggering input, each with its most relevant pixels"
 _DIGITS = 9
 """From so many on a number is told as a power of ten."""
 
@@ -73,3 +99,73 @@ def _how(found: ImportanceFound) -> list[str]:
             "units drawn at random"
         )
     return lines
+
+
+def _examples(store: Store, found: ImportanceFound, name: Name) -> Iterator[Block]:
+    """Yield pairs of a seed and a triggering input with their most relevant pixels."""
+
+    def make() -> Sequence[Example]:
+        from edgeflare.reports.media import panel, png
+
+        examples = []
+        for pair in found.drawn:
+            try:
+                first, second = (_picture(store, one) for one in pair)
+            except StoreError:  # its file is gone
+                continue
+            if first.shape != second.shape:  # no seed and what was found from it
+                continue
+            words, picture = (
+                " and ".join(name(one.label) for one in pair),
+                png(panel(first, second)),
+            )
+            examples.append(Example(words, "", picture=picture, alternative=_SEEN, deviates=False))
+        return examples
+
+    if found.drawn:
+        yield Text(_ABOUT_EXAMPLES, "note")
+        yield Examples(make)
+
+
+def _picture(store: Store, one: RelevantPixels) -> Sample:
+    """Return an image, and beside it the same in grey with the pixels in red. Raises StoreError."""
+    from edgeflare.reports.media import panel
+
+    image = store.get_sample(one.sample)
+    if image.ndim != 3:
+        raise StoreError(f"the sample {one.sample} is no image")
+    grey = image.mean(axis=2, keepdims=True) * _DIMMED
+    marked = grey.repeat(3, axis=2).round().astype(np.uint8)
+    rows = marked.reshape(-1, 3)
+    places = np.array(one.pixels, np.int64)
+    rows[places[places < len(rows)]] = _RED
+    return panel(image if image.shape[2] == 3 else image.repeat(3, axis=2), marked)
+
+
+class Importance(Analysis[ImportanceSettings, ImportanceFound]):
+    """``inspect importance``."""
+
+    name = "importance"
+    about = (
+        "Find the units that the original's decisions rest on, and what the inputs reach of these."
+    )
+    settings, result = ImportanceSettings, ImportanceFound
+
+    def run(
+        self, campaign: Store, settings: ImportanceSettings, context: RunContext
+    ) -> ImportanceFound:
+        """Return the result."""
+        return find_importance(campaign, settings, context.tell)
+
+    def sections(
+        self, result: ImportanceFound, names: Name, store: Store | None
+    ) -> Iterator[Section]:
+        """Yield its section."""
+        examples = () if store is None else _examples(store, result, names)
+        blocks = (*importance_document(result), *examples)
+        yield Section(
+            "importance", "What matters in the original", (*blocks,), brief=False, order=110
+        )
+
+
+IMPORTANCE = Importance()

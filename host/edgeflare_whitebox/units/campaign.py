@@ -2,20 +2,30 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from pydantic import FiniteFloat
+from pydantic import Field, FiniteFloat, InstanceOf, PlainSerializer
 
 from edgeflare._internal.text import counted
+from edgeflare.analysis import WithUnitScores
+from edgeflare.campaign import SurveyInputs
+from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 from edgeflare_whitebox.priority import InspectedOriginal
-from edgeflare_whitebox.stored import Tell, silent, store_found, stored_original
+from edgeflare_whitebox.stored import (
+    InspectionSettings,
+    Tell,
+    inspect_campaign,
+    layers_flag,
+    silent,
+    stored_original,
+)
 from edgeflare_whitebox.units.hypotheses import (
     CLASS,
     DEVIATES,
@@ -110,6 +120,36 @@ class UnitsFound:
         return asdict(self)
 
 
+def _survey_inputs(store: Store) -> Callable[[SurveyRecord], Sample]:
+    return SurveyInputs(store).sample
+
+
+class UnitsSettings(InspectionSettings):
+    """What `units_of_campaign` is told."""
+
+    hypotheses: Annotated[
+        tuple[Annotated[str | InstanceOf[Hypothesis], PlainSerializer(str)], ...],
+        Flag("--hypothesis", metavar="NAME"),
+    ] = Field(
+        (),
+        description="What units may go with, such as deviates, class:3, classes, family:dim, families, "
+        "brightness; may be repeated. By default deviates, and those on a sample alone.",
+    )
+    measures: Annotated[tuple[str, ...], Flag("--measure", metavar="NAME")] = Field(
+        (), description="pearson, mutual-information or f1; may be repeated. By default all."
+    )
+    layers: Annotated[tuple[str, ...], layers_flag("all outputs of activation functions")] = ()
+    inputs: Annotated[tuple[str, ...], Flag("--inputs", metavar="SET")] = Field(
+        UNSELECTED,
+        description="seeds, survey or triggers, may be repeated; or all. By default seeds and survey, which "
+        "were not searched for.",
+    )
+    random_seed: Annotated[int, Flag("--random-seed", metavar="N")] = Field(
+        0, ge=0, description="Draws the order in which inputs are read."
+    )
+    remake: Annotated[Any, Field(exclude=True)] = _survey_inputs
+
+
 def stored_units(store: Store) -> UnitsFound | None:
     """Return what `units_of_campaign` stored last, None before. Raises StoreError."""
     return store.result(_FACT, UnitsFound)
@@ -151,41 +191,47 @@ def units_of_campaign(
     the file that it was run with, or has no tensors that can be read; ModelError; StoreError, also
     where an input of the survey can't be made again.
     """
-    folder = Path(folder).absolute()
+    settings = {"original": original, "hypotheses": hypotheses, "measures": measures}
+    more = {"layers": layers, "inputs": tuple(inputs), "remake": remake, "random_seed": random_seed}
+    found: UnitsFound = inspect_campaign("units", folder, tell, **settings, **more)
+    return found
+
+
+def find_units(store: Store, settings: UnitsSettings, tell: Tell) -> WithUnitScores[UnitsFound]:
+    """Return what `units_of_campaign` does, and all scores, of an open campaign; nothing is stored."""
+    inputs = UNIT_INPUTS if settings.inputs == ("all",) else settings.inputs
     if unknown := sorted(set(inputs) - set(UNIT_INPUTS)):
         raise UsageError(f"there are no inputs {unknown[0]!r}; take {', '.join(UNIT_INPUTS)}")
     if not inputs:
         raise UsageError(f"units are inspected with some inputs: take {', '.join(UNIT_INPUTS)}")
-    with Store.open(folder) as store:
-        model = stored_original(store, original)
-        data = _Inputs(store, [one for one in UNIT_INPUTS if one in inputs], remake)
-        scores = inspect_units(
-            InspectedOriginal(model.path, model.graph, model.spec, model.label),
-            layers or None,
-            _hypotheses(hypotheses, store, data),
-            measures or tuple(MEASURES),
-            data,
-            random_seed=random_seed,
-            tell=tell,
-        )
-        found = UnitsFound(
-            model=model.path.name,
-            layers=tuple(scores.units),
-            units=len(scores.dead),
-            dead_units=int(scores.dead.sum()),
-            inputs=data.counts,
-            deviating=data.deviating,
-            records=scores.records,
-            total=scores.records,
-            error=0.0,
-            random_seed=random_seed,
-            finished=store.state.finished,
-            measures=tuple(scores.scores),
-            hypotheses=tuple(_of_hypotheses(scores)),
-            notices=(*data.notices, *_notices(scores)),
-        )
-        unstored = store_found(store, _FACT, found, lambda: map(vars, scores.rows()))
-    return replace(found, notices=(*found.notices, *unstored))
+    model = stored_original(store, settings.original)
+    data = _Inputs(store, [one for one in UNIT_INPUTS if one in inputs], settings.remake)
+    scores = inspect_units(
+        InspectedOriginal(model.path, model.graph, model.spec, model.label),
+        settings.layers or None,
+        _hypotheses(settings.hypotheses, store, data),
+        settings.measures or tuple(MEASURES),
+        data,
+        random_seed=settings.random_seed,
+        tell=tell,
+    )
+    found = UnitsFound(
+        model=model.path.name,
+        layers=tuple(scores.units),
+        units=len(scores.dead),
+        dead_units=int(scores.dead.sum()),
+        inputs=data.counts,
+        deviating=data.deviating,
+        records=scores.records,
+        total=scores.records,
+        error=0.0,
+        random_seed=settings.random_seed,
+        finished=store.state.finished,
+        measures=tuple(scores.scores),
+        hypotheses=tuple(_of_hypotheses(scores)),
+        notices=(*data.notices, *_notices(scores)),
+    )
+    return WithUnitScores(found, lambda: map(vars, scores.rows()))
 
 
 class _Inputs(Sequence[InputRecord]):

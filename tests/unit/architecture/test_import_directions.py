@@ -55,6 +55,7 @@ LAYERS = (
     {"campaign"},
     {"explanation"},
     {"analysis"},
+    {"words/repair"},
     {"repair"},
     {"words"},
     {"reports"},

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from edgeflare.cli.display.devices import print_line, print_lines_as_json
+from edgeflare.cli.display.devices import print_lines_as_json
 from edgeflare.devices import CheckLine
 
 LINES = [
@@ -12,18 +12,6 @@ LINES = [
     CheckLine("governor", True, "ondemand", "echo performance", noted=True),
     CheckLine("numpy", False, "missing", "pip install numpy"),
 ]
-
-
-def test_people_see_states_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    for line in LINES:
-        print_line(line)
-    assert capsys.readouterr().out.splitlines() == [
-        "ok   python: 3.11.2 [fine]",
-        "note governor: ondemand",
-        "     -> echo performance",
-        "fix  numpy: missing",
-        "     -> pip install numpy",
-    ]
 
 
 def test_machines_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:

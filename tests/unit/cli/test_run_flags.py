@@ -7,9 +7,10 @@ import typer
 from typer.testing import CliRunner
 
 from edgeflare import CampaignConfig, UsageError
+from edgeflare.campaign.settings.flags import Typed
 from edgeflare.cli.app import app
 from edgeflare.cli.campaigns import config_of
-from edgeflare.cli.options import Typed, typed
+from edgeflare.cli.options import typed
 
 MODELS = ["--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "images"]
 

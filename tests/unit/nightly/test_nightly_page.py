@@ -6,13 +6,12 @@ from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
 from bench_stores import add_night, figures, forty_nights, red, run_of
 
 from edgeflare.nightly.history import History
 from edgeflare.nightly.nights import NIGHT_NAME
 from edgeflare.nightly.reports import MOST_NIGHTS, charts, write_page
-from edgeflare.reports.charts import Line, Point, figure, line_chart
+from edgeflare.reports.charts import Line, Point, line_chart
 
 
 class _Read(HTMLParser):
@@ -93,38 +92,6 @@ def test_a_red_night_is_named_on_top_until_it_is_green_again(tmp_path: Path) -> 
     assert "Red: night of" not in words_of(read(write_page(history)))
 
 
-def last_night(text: str) -> str:
-    """Return what a page says between its heading and the trends."""
-    begin = text.index("Nightly runs", text.rindex("To the content"))
-    return text[begin : text.index("Trends", begin)]
-
-
-def test_a_red_last_night_is_one_box_with_what_is_red(tmp_path: Path) -> None:
-    history = History(tmp_path)
-    bad = run_of("int8", "pi4", "regression", **red("got worse"))
-    night = add_night(history, 0, bad, run_of("big", "pi4"), campaigns=True)
-    text = words_of(read(write_page(history)))
-    top = last_night(text)
-    assert top.count("got worse") == 1
-    assert top.count(" 2026-03-01 02:00 UTC") == 1
-    assert "big on pi4" not in top
-    history.save(night.model_copy(update={"runs": (bad.model_copy(update={"accepted": True}),)}))
-    text = words_of(read(write_page(history)))
-    top = last_night(text)
-    assert "1 of 2" in top
-    assert "green, " not in top
-    assert "The last red night" not in text
-
-
-def test_a_night_accepted_though_it_could_not_be_compared_is_not_called_red(tmp_path: Path) -> None:
-    history = History(tmp_path)
-    add_night(history, 0, run_of("int8", "pi4", "failed", accepted=True))
-    text = words_of(read(write_page(history)))
-    last = last_night(text)
-    assert "1 of 1" in last
-    assert "red" not in last
-
-
 def test_the_table_has_the_newest_nights_and_says_how_many_are_older(tmp_path: Path) -> None:
     history = History(tmp_path)
     add_night(history, 0, run_of("int8", "pi4", "regression", **red()))
@@ -146,12 +113,6 @@ def test_interrupted_and_damaged_nights_are_reported(tmp_path: Path) -> None:
     text = words_of(read(write_page(history)))
     assert "2 of 3" in text
     assert f"night {broken.folder}" in text
-
-
-def test_a_page_without_nights_says_so(tmp_path: Path) -> None:
-    history = History(tmp_path)
-    history.make()
-    assert "run yet" in words_of(read(write_page(history)))
 
 
 def test_a_chart_breaks_its_line_where_a_night_has_no_value() -> None:
@@ -177,14 +138,6 @@ def test_a_chart_of_nothing_is_none_and_one_night_is_drawn() -> None:
     assert chart is not None
     assert chart.count('class="mark green"') == 1
     assert "nan" not in chart
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.1 + 0.2, "0.3"), (2.0, "2"), (1234.5678, "1,235"), (0.00012, "0.00012")],
-)
-def test_figures_are_short(value: float, text: str) -> None:
-    assert figure(value) == text
 
 
 def test_two_nights_of_one_day_have_labels_that_differ(tmp_path: Path) -> None:

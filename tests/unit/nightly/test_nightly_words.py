@@ -1,6 +1,5 @@
 """What is said of a night: what changed, and JUnit's XML."""
 
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from unittest.mock import Mock
@@ -9,7 +8,6 @@ import pytest
 from bench_stores import add_night, figures, red, run_of
 from campaign_stores import Ended, candidate
 from junitparser import Error, Failure, JUnitXml, Skipped
-from shown_numbers import numbers
 
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.events import Notice, Stage, Step
@@ -26,10 +24,6 @@ BEFORE = Identity(
     host={"numpy": "1.26.4"},
     search={"max_queries": 500},
 )
-
-
-def test_nothing_is_told_where_nothing_changed() -> None:
-    assert changes(BEFORE, BEFORE) == ()
 
 
 def test_each_change_is_reported_with_what_was_and_is() -> None:
@@ -100,26 +94,6 @@ def test_a_failed_run_is_an_error_though_its_search_is_there(tmp_path: Path) -> 
     assert error.message == "can't compare"
 
 
-def test_a_first_night_says_that_nothing_was_compared(tmp_path: Path) -> None:
-    night = add_night(History(tmp_path), 0, run_of("int8", "pi4", "first"), run_of("int8", "local"))
-    assert numbers(night.verdict) == "1 2"
-
-
-@pytest.mark.parametrize(
-    ("state", "words"), [("regression", "red"), ("failed", "could not be run")]
-)
-def test_a_night_that_was_accepted_says_what_it_was(tmp_path: Path, state: str, words: str) -> None:
-    accepted = run_of("int8", "pi4", state, accepted=True)
-    night = add_night(History(tmp_path), 0, accepted, run_of("int8", "local"))
-    assert (night.verdict, night.exit_code) == (f"1 of 2 {words}, accepted later", 0)
-
-
-def test_a_search_that_the_query_limit_ended_says_so() -> None:
-    ended = run_of("int8", "pi4", search=figures(whole=False), replay=None)
-    assert numbers(ended.figures) == "180 197 3 200"
-    assert "limit" not in run_of("int8", "pi4").figures
-
-
 @pytest.mark.parametrize(("state", "words"), [("failed", "no answer"), ("nonfinite", "NaN")])
 def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(
     state: ReplayState, words: str
@@ -131,17 +105,6 @@ def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(
     assert (broken.name, broken.crossed) == (state, True)
     assert "1 of 2" in broken.words
     assert words in broken.words
-
-
-def test_a_new_difference_has_the_class_s_name() -> None:
-    one = replace(
-        replayed("a", "new", deviated=False), difference="lost class 1 (0.62 against 0.47)"
-    )
-    replay = Mock(spec=ReplaySummary, inputs=[one])
-    (new,) = replay_checks([replay], 0, "Monday", ("person", "dog").__getitem__)
-    assert "(0.62 against 0.47))" in new.words
-    (new,) = replay_checks([replay], 0, "Monday")
-    assert "1 (0.62 against" in new.words
 
 
 def replayed(name: str, state: ReplayState, *, deviated: bool) -> ReplayedInput:

@@ -12,9 +12,6 @@ from edgeflare.reports import print_document
 from edgeflare.reports.devices import (
     agreement_blocks,
     difference_line,
-    examples_line,
-    gaps_line,
-    triggers_line,
 )
 
 FAST = {"name": "tflite", "version": "2.1", "delegate": "XNNPACK", "providers": ["a", "b"]}
@@ -27,26 +24,6 @@ def pair(tmp_path):
     with compared_campaign(tmp_path / "c", *prints) as store:
         (found,) = summarize(store).agreements
     return found
-
-
-def test_the_lines_of_a_pair(pair):
-    assert numbers(triggers_line(pair)) == "1 1 1 1"
-    assert numbers(difference_line(pair)) == "3 1"
-    assert numbers(gaps_line(pair)) == "1 2"
-
-
-def test_the_first_triggers_of_one_device_are_named(pair):
-    assert numbers(examples_line(pair)) == "1 1"
-    many = dataclasses.replace(pair, only_first=1, only_second=9, examples=pair.examples * 5)
-    assert "host) and 7" in str(examples_line(many))
-    assert examples_line(dataclasses.replace(pair, examples=())) == ""
-
-
-def test_no_cause_is_named_where_no_trigger_is_on_one_device_only(pair):
-    text = triggers_line(dataclasses.replace(pair, only_first=0, only_second=0, narrowly=0))
-    assert "file itself), 0" in text
-    nothing = dataclasses.replace(pair.seeds, unanswered=0)
-    assert gaps_line(dataclasses.replace(pair, seeds=nothing, triggers=nothing)) == ""
 
 
 def test_what_differs_is_grouped_and_long_lists_are_counted(pair):

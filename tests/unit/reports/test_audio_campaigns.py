@@ -1,12 +1,6 @@
 """What campaigns on audio come to: figures, files, tables and sentences, of keyword spotters and of recognisers."""
 
-import csv
-import io
 import json
-import sqlite3
-import xml.etree.ElementTree as ET
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +10,6 @@ import numpy as np
 import pytest
 import soundfile
 from report_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
-from shown_numbers import numbers
 
 from edgeflare import (
     UsageError,
@@ -25,14 +18,11 @@ from edgeflare import (
     report_text,
     summarize,
     to_frames,
-    write_html_report,
 )
-from edgeflare.analysis import add_to_corpus, check_limits, corpus_summary, load_class_names
-from edgeflare.campaign import LimitsConfig
-from edgeflare.cli.display.tables import print_export, print_summary
-from edgeflare.reports import ExportReport, corpus_document, print_document
+from edgeflare.analysis import add_to_corpus, corpus_summary, load_class_names
+from edgeflare.cli.display.tables import print_summary
+from edgeflare.reports import corpus_document, print_document
 from edgeflare.store import Store
-from edgeflare.store.location import DATABASE_NAME
 from edgeflare.types import Status
 
 COUNT = 13
@@ -48,12 +38,6 @@ def keywords(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Found
 def speech(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Found]]:
     folder, found = audio_campaign(tmp_path_factory.mktemp("audio") / "speech", "speech")
     return folder, list(found)
-
-
-@pytest.fixture
-def speech_store(speech: tuple[Path, list[Found]]) -> Iterator[Store]:
-    with Store.open(speech[0]) as store:
-        yield store
 
 
 def snr(one: Found) -> float | None:
@@ -125,44 +109,6 @@ def test_an_export_has_sounds_that_can_be_heard_and_a_panel(
         assert rows[0]["seed_deployed_text"] == original
 
 
-def test_tables_have_texts_where_there_are_no_labels(speech: tuple[Path, list[Found]]) -> None:
-    rows = list(csv.DictReader(io.StringIO(report_text(speech[0], "csv"))))
-    assert [(row["original_text"], row["deployed_text"]) for row in rows] == [
-        texts("speech", number) for number in range(COUNT)
-    ]
-    assert {row["original_label"] for row in rows} == {""}
-    assert [row["snr_db"] == "" for row in rows] == [snr(one) is None for one in speech[1]]
-    findings = json.loads(report_text(speech[0], "json"))["findings"]
-    assert findings[1]["deployed_text"] == texts("speech", 1)[1]
-    assert findings[1]["original_class"] is None
-
-
-def test_sentences_quote_what_was_recognised(speech: tuple[Path, list[Found]]) -> None:
-    document = ET.fromstring(report_text(speech[0], "junit"))
-    messages = [one.get("message", "") for one in document.iter("failure")]
-    assert f'"{LINES[1][0]}" -> "{LINES[1][1]}"' in messages[1]
-    assert "(SNR " in messages[1]
-    assert '-> ""' in messages[4]
-    text = report_text(speech[0], "markdown")
-    assert "no | go" in text
-    assert "don't | (nothing)" in text
-    assert "-1 to 1" in text
-    assert "levels of 16" in text
-
-
-@pytest.mark.parametrize("kind", ["keywords", "speech"])
-def test_the_terminal_has_the_ratio_and_the_units(
-    kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> None:
-    print_summary(summarize(request.getfixturevalue(kind)[0]), as_json=False)
-    told = " ".join(capsys.readouterr().out.split())
-    assert "median signal-to-noise ratio" in told
-    assert "-1 to 1" in told
-    assert "levels of 16" in told
-    assert ('"He has no' in told) == (kind == "speech")
-    assert ("original returns" in told) == (kind == "speech")
-
-
 def test_of_long_texts_a_terminal_shows_where_they_begin_to_differ(
     speech: tuple[Path, list[Found]],
     capsys: pytest.CaptureFixture[str],
@@ -180,42 +126,6 @@ def test_of_long_texts_a_terminal_shows_where_they_begin_to_differ(
     assert 'then no end"' in printed
     assert 'then go end"' in printed
     assert "word10" not in printed
-
-
-def test_a_tolerance_is_reported_with_the_search(
-    keywords: tuple[Path, list[Found]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    summary = summarize(keywords[0])
-    searched = {"strategy": "dflare", "options": {}, "max_queries": 9, "timeout_s": 0}
-    for oracle, told in (("tolerance", True), ("auto", False)):
-        search = {**searched, "oracle": oracle, "tolerance": 0.25}
-        print_summary(replace(summary, search=search), as_json=False)
-        assert ("tolerance of 0.25" in capsys.readouterr().out) == told
-
-
-def test_where_a_tolerance_decides_no_report_speaks_of_another_decision(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder, _ = audio_campaign(tmp_path / "campaign", "keywords", 3)
-    with Store.open(folder) as store:
-        search = store.campaign["search"] | {"oracle": "tolerance", "tolerance": 0.25}
-        store.set_campaign(store.campaign | {"search": search | {"strategy": "dflare"}})
-    with closing(sqlite3.connect(folder / DATABASE_NAME)) as database, database:
-        database.execute("UPDATE outcomes SET deployed_label = original_label")
-    text = report_text(folder, "markdown")
-    assert "models' answers" in text
-    assert "scores 0" in text
-    findings = json.loads(report_text(folder, "json"))["findings"]
-    largest = max(one["disagreement"] for one in findings)
-    write_html_report(folder, tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text()
-    assert f"severest: scores {largest:.3f}" in page
-    assert '"by_disagreement":true' in page
-    for told in (text, page.split("<script")[0]):
-        assert "decides differently" not in told
-        assert "most frequent pair" not in told.lower()
-    print_summary(summarize(folder), as_json=False)
-    assert "scores apart" in capsys.readouterr().out
 
 
 def test_frames_have_texts_and_ratios(speech: tuple[Path, list[Found]]) -> None:
@@ -249,11 +159,6 @@ def test_a_corpus_takes_keywords(
     assert "16000 Hz, 4" in capsys.readouterr().out
 
 
-def test_an_export_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    print_export(ExportReport("out", 0, {}, 3), None, as_json=False)
-    assert numbers(capsys.readouterr().out) == "0 3"
-
-
 def test_recognisers_are_ranked_by_their_words(tmp_path: Path) -> None:
     folders = [audio_campaign(tmp_path / name, "speech", 3)[0] for name in ("one", "two")]
     for folder in folders:
@@ -267,11 +172,3 @@ def test_recognisers_are_ranked_by_their_words(tmp_path: Path) -> None:
     assert one.value.value == pytest.approx(np.mean(shares))
     assert "models differ" in ranking.differences[0]
     assert ranking.original is None
-
-
-def test_the_limit_on_words_says_so(speech_store: Store) -> None:
-    limits = LimitsConfig(max_disagreement=0.9, new_pairs=False, baseline=speech_store.folder)
-    apart, pairs = check_limits(speech_store, limits)
-    assert apart.crossed
-    assert "differ in 100" in apart.words
-    assert "transcripts" in pairs.words

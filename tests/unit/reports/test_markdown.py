@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import cv2
 import numpy as np
 import pytest
-from campaign_stores import compared_campaign, replay_store
+from campaign_stores import compared_campaign
 from report_stores import audio_campaign
 
 from edgeflare.analysis import summarize
@@ -205,16 +205,6 @@ def test_of_audio_the_pictures_are_spectrograms(tmp_path: Path) -> None:
     assert written.pictures == len(shown) == 4
     for one in shown:
         assert cv2.imread(str(tmp_path / unquote(one))).shape[1] > 640
-
-
-def test_of_a_replay_the_new_deviations_are_shown(tmp_path: Path) -> None:
-    with replay_store(tmp_path / "replay") as store:
-        written = write_text_report(store, "markdown", tmp_path / "r.md")
-    text = (tmp_path / "r.md").read_text(encoding="utf-8")
-    (shown,) = addresses(text)
-    assert written.pictures == 1
-    assert shown == "r-pictures/00006-seed-g-panel.png"
-    assert text.index("### Inputs that deviate") < text.index(shown)
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,6 @@ def test_the_object_is_the_summary_with_limits_and_findings(every_status):
     assert (near["original_class"], said["class_names"]) == (None, None)
 
 
-def test_a_finding_is_one_line_of_the_object(every_status):
-    with every_status() as store:
-        lines = report_text(store, "json").splitlines()
-    rows = [line for line in lines if line.startswith('{"seed_id"')]
-    assert [strict(row.rstrip(","))["seed_id"] for row in rows] == FINDINGS
-
-
 def test_a_campaign_without_findings_is_still_an_object(tmp_path):
     with Store.create(tmp_path / "c", {}) as store:
         said = strict(report_text(store, "json"))
@@ -193,20 +186,6 @@ def test_causes_reach_every_report(tmp_path):
     causes = [row["cause"] for row in rows]
     assert causes[:4] == ["compression", "compression", "hardware", "hardware"]
     assert re.search(r"\| s/1.png on host \|.*\| hardware \|", comment)
-
-
-def test_a_comment_begins_with_the_verdict_and_has_the_limits(every_status):
-    with every_status(limits={"min_l2": 1.0, "max_deviation_rate": 1.0}) as store:
-        lines = report_text(store, "markdown").splitlines()
-    assert lines[0] == "## EdgeFlare: night"
-    assert "crossed: min\\_l2. 3" in lines[2]
-    limits = [line.split()[1:3] for line in lines if line.startswith("- **")]
-    assert limits == [["**kept**", "max\\_deviation\\_rate:"], ["**crossed**", "min\\_l2:"]]
-
-
-def test_a_comment_on_kept_limits_says_passed(every_status):
-    with every_status(limits={"min_l2": 0.25}) as store:
-        assert "kept. 3" in report_text(store, "markdown")
 
 
 def test_every_row_of_a_comment_has_as_many_cells_as_its_header(every_status):

@@ -68,20 +68,6 @@ def test_the_first_triggers_come_in_the_order_of_the_seeds(tmp_path: Path) -> No
     assert {(one.original_label, one.deployed_label) for one in summary.triggers} == {(0, 1)}
 
 
-def test_show_reads_in_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-    steps = [[JPEG, TURNED, GONE, JPEG, JPEG], *([[TURNED]] * 10)]
-    print_summary(summarize(campaign(tmp_path / "c", steps)), False)
-    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert "11, jpeg 1" in "\n".join(lines)
-    assert "1 2 earlier" in "\n".join(lines)
-    assert "4.2 degrees counter-clockwise" in "\n".join(lines)
-    (rest,) = (line for line in lines if line.startswith("Left out here: 1 more trigger; "))
-    assert "`edgeflare export`" in rest
-
-
 def test_a_long_chain_takes_two_lines_at_most_unless_all_of_it_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

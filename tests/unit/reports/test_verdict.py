@@ -1,7 +1,5 @@
 """What every report says first, in the same words."""
 
-import html
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from campaign_stores import replicated_campaign
 from shown_numbers import numbers
 
-from edgeflare import report_text, write_html_report
 from edgeflare.analysis import Soundness, summarize
 from edgeflare.reports.verdict import Verdict, verdict
 from edgeflare.store import OutcomeRecord, SeedInput, Store
@@ -118,31 +115,6 @@ def test_what_the_boundary_search_alone_did_not_find_is_never_called_good(tmp_pa
     limits = {"max_deviation_rate": 0.5}
     kept = said(tmp_path / "b", *ends, strategy="boundary", limits=limits)
     assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "neutral")
-
-
-def test_every_report_says_what_a_search_without_a_finding_covered_and_what_not(
-    tmp_path: Path,
-) -> None:
-    with Store.create(tmp_path / "c", {"search": {"strategy": "boundary"}}) as store:
-        store.add_seeds(SeedInput(f"{n}.png", np.zeros((2, 2, 1), np.uint8), 0) for n in range(3))
-        for n, asked in enumerate((4, 2, 0)):
-            asked_of = {"search_queries": asked, "host_only_queries": 500}
-            store.add_outcome(OutcomeRecord(f"{n}.png", Status.GAVE_UP, 0, **asked_of))  # type: ignore[arg-type]
-        store.state.seeds_complete = True
-        store.state.finished = True
-        write_html_report(store, tmp_path / "report.html")
-        texts = [report_text(store, "markdown"), report_text(store, "junit")]
-    texts.append((tmp_path / "report.html").read_text())
-    for text in texts:
-        told = " ".join(html.unescape(text).replace("\\", "").split())
-        assert "6 inputs (1" in told
-        assert "original alone 1,500" in told
-        assert "covered: inputs away" in told
-    cases = {one.get("name"): one for one in ET.fromstring(texts[1]).iter("testcase")}
-    assert [name for name, one in cases.items() if one.find("skipped") is not None] == [
-        "inputs away from the boundary",
-        "2.png",
-    ]
 
 
 def test_a_seed_of_several_devices_counts_once(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ class PlainProgress:
         now = time.monotonic()
         if isinstance(event, Stage):
             if event[:2] != self._stage[:2]:  # else the stage continues
-                echo_err(f"{event.name}: {event.detail}")
+                echo_err(": ".join(filter(None, event[:2])))
             self._stage, self._began, self._last = event, now, now
             self._shown = None
         elif isinstance(event, Notice):

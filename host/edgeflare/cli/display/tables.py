@@ -8,8 +8,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text as RichText
 
+from edgeflare._internal import records
 from edgeflare._internal.text import counted, visible_text
 from edgeflare.cli.terminal import echo
+from edgeflare.document import section_blocks
 from edgeflare.reports import Block, Text, print_document
 
 if TYPE_CHECKING:
@@ -47,10 +49,8 @@ def print_json(value: Any) -> None:
 def print_result(as_json: bool, values: Any, document: Callable[[], Iterable[Block]]) -> None:
     """Print a result: its JSON `values`, a record or what returns them, or its document."""
     if as_json:
-        from pydantic import TypeAdapter
-
         if not callable(values):
-            values = TypeAdapter[Any](type(values)).dump_python(values, mode="json")
+            values = records.as_json(values)
         print_json(values() if callable(values) else values)
     else:
         print_document(document(), TerminalConsole())
@@ -67,13 +67,13 @@ def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> N
 
 
 def print_analyses(campaign: "Path") -> None:
-    """Print the stored results of `analyse`, each below its heading."""
-    from edgeflare.analysis import stored_results
+    """Print the brief sections of the stored results of analyses."""
+    from edgeflare.analysis import class_namer, stored_sections
     from edgeflare.store import Store
 
     with Store.open(campaign) as store:
-        for _, blocks in stored_results(store):
-            print_document(blocks, TerminalConsole())
+        sections = stored_sections(store, class_namer(store))
+        print_document(section_blocks(one for one in sections if one.brief), TerminalConsole())
 
 
 def findings_text(findings: int, of_survey: int, kinds: str = "") -> str:

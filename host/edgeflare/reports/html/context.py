@@ -2,12 +2,11 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from edgeflare._internal import toml
 from edgeflare._internal.text import capitalized, counted, margin_text, number_text
-from edgeflare.analysis.base import PagePart, shown_analyses, stored_results
+from edgeflare.analysis.base import stored_sections
 from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
@@ -16,7 +15,7 @@ from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import CampaignStatus, campaign_status
-from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table
+from edgeflare.document import Block, Column, Figures, KeyFigure, Name, Table
 from edgeflare.reports.campaign import END_WORDS, key_figures, limits_list, text_parts
 from edgeflare.reports.charts import histogram
 from edgeflare.reports.devices import (
@@ -198,15 +197,17 @@ def context(
     }
 
 
-def _analyses(store: Store, name: Name) -> list[PagePart]:
+def _analyses(store: Store, name: Name) -> list[dict[str, Any]]:
     """Return the sections of the analyses whose results are stored."""
-    parts = [part for shown in shown_analyses() if (part := shown.page(store, name))]
-    for analysis, blocks in stored_results(store):
-        first, *further = blocks
-        title = first.text if isinstance(first, Heading) else analysis
-        html = to_html(further if isinstance(first, Heading) else [first, *further])
-        parts.append(PagePart(f"analysis-{analysis}", title, title, html))
-    return sorted(parts, key=attrgetter("order"))
+    return [
+        {
+            "id": section.id,
+            "link": section.id.removeprefix("analysis-").capitalize(),
+            "title": section.title,
+            "html": to_html(section.blocks),
+        }
+        for section in stored_sections(store, name)
+    ]
 
 
 _ENDED = (

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,6 @@ class FineTuningSet:
     folder: str
     inputs: int
     triggering: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:

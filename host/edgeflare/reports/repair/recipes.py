@@ -24,6 +24,7 @@ from edgeflare.repair import (
 )
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
 from edgeflare.words.causes import layer_words
+from edgeflare.words.repair import HEAD_WORDS
 
 _NEARLY = 0.1
 """A smaller candidate that deviates by at most this share more than the winner is named beside it."""
@@ -67,7 +68,7 @@ def recipes_document(found: RecipesFound) -> list[Block]:
         if candidate.objects
     )
     in_float = (
-        Item(f"{candidate.name} has in float: {'; '.join(map(layer_words, candidate.in_float))}")
+        Item(f"{candidate.name} has in float: {'; '.join(map(_in_float, candidate.in_float))}")
         for candidate in found.candidates
         if candidate.in_float
     )
@@ -133,6 +134,10 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
             for one in near
         )
         yield f"Smaller, and deviating at most {percent_text(_NEARLY, 0)} more: {', '.join(words)}."
+
+
+def _in_float(name: str) -> str:
+    return HEAD_WORDS.get(name) or layer_words(name)
 
 
 def _dearer(present: RecipeFigures, least: RecipeFigures) -> str:

@@ -7,7 +7,14 @@ from pathlib import Path
 from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import counted, number_text, p_text, percent_text
 from edgeflare.document import Block, Heading, Item, Listing, Text, table_of
-from edgeflare.repair import Abstention, RepairedCampaign, RepairedSearch, TrainedRepair
+from edgeflare.repair import (
+    HELD_OUT,
+    Abstention,
+    Caught,
+    RepairedCampaign,
+    RepairedSearch,
+    TrainedRepair,
+)
 from edgeflare.reports.charts import curve_chart, standalone
 from edgeflare.statistics import upper_bound
 
@@ -134,7 +141,7 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
         )
     rows = [
         [
-            one.source,
+            _source(one),
             f"{one.deviations:,}",
             percent_text(one.share or 0.0) if one.deviations else "",
         ]
@@ -146,7 +153,7 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
         table_of(["deviations of", "number", "caught"], rows),
         *(
             Text(
-                f"Of {one.source} {percent_text(one.share)} are caught, fewer than the "
+                f"Of {_source(one)} {percent_text(one.share)} are caught, fewer than the "
                 f"{percent_text(found.wanted)} that the threshold was set for",
                 "strong",
             )
@@ -158,6 +165,12 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
             f"({percent_text(found.deferred_share)}; at most {percent_text(found.deferred_bound)} with 95 % confidence)"
         ),
     ]
+
+
+def _source(caught: Caught) -> str:
+    if caught.source == HELD_OUT:
+        return "the other half's triggering inputs"
+    return f"a fresh search by {caught.source}"
 
 
 def _search(found: RepairedSearch, strategy: str) -> list[Block]:

@@ -1,10 +1,7 @@
 """Reports of campaigns whose models answer with detections, with several labels, or with values."""
 
-import csv
-import io
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +22,11 @@ from answer_stores import (
 from shown_numbers import numbers
 
 from edgeflare.analysis.data_frames import to_frames
-from edgeflare.analysis.faults import Fault, FaultFigures, FaultPair
 from edgeflare.answers import DETECTIONS
-from edgeflare.answers.detections.tables import setting_figures
 from edgeflare.answers.metrics import difference_text
-from edgeflare.document import Table
 from edgeflare.reports import export_campaign, report_text, write_html_report, write_text_report
 from edgeflare.reports.media import finding_panel
-from edgeflare.reports.survey.faults import faults_list
-from edgeflare.types import Detections, ValueRules
+from edgeflare.types import Detections
 
 
 def page_data(page: str) -> Any:
@@ -45,29 +38,6 @@ def page_data(page: str) -> Any:
 
 def of_row(data: Any, number: int) -> dict[str, Any]:
     return {name: values[number] for name, values in data["findings"].items()}
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("lost", "lost person (0.62 against 0.47)"),
-        ("ghost", "ghost dog (0.41 against 0.56)"),
-        ("class", "another class (cat -> dog) (0.70 against 0.66)"),
-        ("shift", "shifted person (IoU 0.56)"),
-    ],
-)
-def test_a_trigger_is_worded_with_kind_class_and_both_scores(
-    tmp_path: Path, kind: str, words: str
-) -> None:
-    folder = detection_campaign(tmp_path / "c", [kind])
-    markdown = report_text(folder, "markdown", class_names=NAMES).replace("\\", "")
-    assert words in markdown
-    assert words in report_text(folder, "junit", class_names=NAMES).replace("&gt;", ">")
-    (row,) = csv.DictReader(io.StringIO(report_text(folder, "csv", class_names=NAMES)))
-    assert row["difference"] == words
-    (finding,) = json.loads(report_text(folder, "json"))["findings"]
-    assert finding["difference"] == difference_text(*of_kind(kind))
-    assert [one["kind"] for one in finding["differences"]] == [kind]
 
 
 def test_what_is_detected_is_exported_with_label_score_and_box(tmp_path: Path) -> None:
@@ -103,17 +73,6 @@ def test_a_difference_below_the_margin_floor_does_not_count(tmp_path: Path) -> N
     figures = json.loads(report_text(folder, "json"))["detection"]
     assert figures["seeds"]["differing"] == 0, "its smaller margin is 0.03"
     assert figures["triggers"]["kinds"]["class"] == 1
-
-
-def test_the_card_and_json_list_a_difference_below_the_floor_too(tmp_path: Path) -> None:
-    folder = detection_campaign(tmp_path / "c", ["lost"], margin_floor=0.05)
-    report = json.loads(report_text(folder, "json"))
-    assert report["detection"]["triggers"]["kinds"]["lost"] == 0
-    (difference,) = report["findings"][0]["differences"]
-    assert min(difference["margins"]) < 0.05
-    write_html_report(folder, tmp_path / "r.html")
-    page = (tmp_path / "r.html").read_text()
-    assert "listed here" in page
 
 
 def test_answers_of_nan_have_no_differences(tmp_path: Path) -> None:
@@ -199,50 +158,6 @@ def test_a_crowd_of_boxes_keeps_those_that_differ() -> None:
         assert marks[-1][0] == "lost"
 
 
-def test_several_labels_are_shown_with_their_scores_and_without_boxes(tmp_path: Path) -> None:
-    folder = detection_campaign(tmp_path / "c", ["lost", "ghost"], located=False)
-    write_html_report(folder, tmp_path / "r.html", class_names=NAMES)
-    page = (tmp_path / "r.html").read_text()
-    row = of_row(page_data(page), 0)
-    assert row["detections"]["trigger"] is None
-    assert [0, 0.62, 0.47] in row["scores"]
-    assert "How to read the boxes" not in page
-    assert "shifted" not in page.split("<script")[0], "without a box nothing shifts"
-
-
-@pytest.mark.parametrize(
-    ("pair", "task", "words"),
-    [
-        (label_maps(48), "dense", "10.0 % of the pixels have another label (mean IoU 0.83)"),
-        (depth_maps(0.25), "dense", "an element is 0.25 apart"),
-        ((values(1, 2, 4), values(1, 2.5, 4)), "vector", "an element is 0.5 apart"),
-        (
-            tuple(values(*one, rules=ValueRules("cosine")) for one in ((1, 0), (0, 1))),
-            "embedding",
-            "1 less the cosine is 1",
-        ),
-        (
-            tuple(values(*one, rules=ValueRules("relative")) for one in ((2, 4), (3, 4))),
-            "vector",
-            "an element is 50 % apart",
-        ),
-    ],
-)
-def test_values_are_worded_by_their_measure_and_nothing_speaks_of_classes(
-    tmp_path: Path, pair: Any, task: str, words: str
-) -> None:
-    folder = value_campaign(tmp_path / "c", (pair[0], pair[0]), pair, task=task)
-    write_html_report(folder, tmp_path / "r.html")
-    page = (tmp_path / "r.html").read_text()
-    visible = page.split('<script type="application/json"')[0]
-    for text in (report_text(folder, "markdown"), report_text(folder, "junit"), visible):
-        assert words in text
-        for wrong in ("total variation", "scores 0", "- -&gt; -", "– → –", "decides differently"):
-            assert wrong not in text
-    assert "distance of two" in visible.lower()
-    assert 'id="matrix"' not in visible
-
-
 def test_maps_have_three_pictures_and_vectors_a_table_of_elements(tmp_path: Path) -> None:
     for name, pair in (("labels", label_maps(40)), ("depth", depth_maps(0.3))):
         folder = value_campaign(tmp_path / name, (pair[0], pair[0]), pair, task="dense")
@@ -284,22 +199,6 @@ def test_a_picture_beside_a_text_has_both_models_boxes(tmp_path: Path) -> None:
     assert "deployed model's boxes" in (tmp_path / "r.md").read_text()
 
 
-def test_a_picture_of_several_labels_is_not_said_to_have_boxes(tmp_path: Path) -> None:
-    folder = detection_campaign(tmp_path / "c", ["lost"], located=False)
-    assert write_text_report(folder, "markdown", tmp_path / "r.md").pictures == 1
-    text = (tmp_path / "r.md").read_text()
-    assert "Seed, trigger" in text
-    assert "boxes" not in text
-
-
-def test_values_have_no_decision_boundary_and_a_budget_for_the_distance(tmp_path: Path) -> None:
-    alike, apart = (values(1.0), values(1.0)), (values(1.0), values(2.0))
-    text = report_text(value_campaign(tmp_path / "c", alike, apart), "markdown").replace("\\", "")
-    assert "--device-budget 8" in text
-    assert "decision boundary" not in text
-    assert "severe" not in text
-
-
 def test_an_exported_panel_has_both_models_boxes(tmp_path: Path) -> None:
     folder = detection_campaign(tmp_path / "c", ["lost"])
     export_campaign(folder, tmp_path / "export")
@@ -309,53 +208,3 @@ def test_an_exported_panel_has_both_models_boxes(tmp_path: Path) -> None:
         np.asarray(cv2.imread(str(files[kind])))[:, :, ::-1] for kind in ("seed", "trigger")
     )
     assert files["panel"].read_bytes() == finding_panel(seed, trigger, of_kind("lost"), None)
-
-
-def test_an_exported_panel_of_several_labels_is_seed_trigger_and_difference(tmp_path: Path) -> None:
-    export_campaign(
-        detection_campaign(tmp_path / "c", ["lost"], located=False), tmp_path / "export"
-    )
-    (panel,) = (tmp_path / "export" / "images").glob("*-panel.png")
-    assert np.asarray(cv2.imread(str(panel))).shape == (60 * 3, 80 * 3 * 3 + 2 * 8, 3)
-
-
-@pytest.mark.parametrize(
-    ("located", "row"),
-    [
-        (
-            True,
-            (
-                "| detections | yolo, confidence 0.5, suppression 0.45, same object from IoU 0.5, "
-                "shifted below 0.75 |"
-            ),
-        ),
-        (False, "| labels | confidence 0.5 |"),
-    ],
-)
-def test_key_figures_say_what_is_a_detection(tmp_path: Path, located: bool, row: str) -> None:
-    folder = detection_campaign(tmp_path / "c", ["lost"], located=located)
-    assert row in report_text(folder, "markdown")
-
-
-def test_each_model_s_decoder_is_named_and_suppression_only_where_one_has_it() -> None:
-    settings = {"confidence": 0.3, "nms": 0.6, "match_iou": 0.5, "shift_iou": 0.75}
-    models: dict[str, Any] = {
-        "original": {"output": {"detector": {"kind": "end-to-end"}}},
-        "deployed": {"output": {"detector": {"kind": "ssd"}}},
-    }
-    (one,) = setting_figures(settings, models)
-    assert "original end-to-end, deployed" in one.text
-    models["deployed"]["output"]["detector"] = {"kind": "ssd", "suppress": True}
-    (one,) = setting_figures(settings, models)
-    assert "suppression 0.6" in one.text
-    assert not [*setting_figures({}, models)], "of an older campaign it is not known"
-
-
-def test_faults_of_detectors_have_no_column_of_classes() -> None:
-    fault = Fault(
-        *(1, "dark", (), 4, 2, {"gamma": 4}, (FaultPair(None, None, 4),), 9, 8, 9, 0, 1.0, 1.0, ())
-    )
-    (table,) = (
-        one for one in faults_list(FaultFigures((fault,), Counter())) if isinstance(one, Table)
-    )
-    assert "original -> deployed" not in [column.heading for column in table.shown]

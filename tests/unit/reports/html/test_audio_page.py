@@ -10,11 +10,10 @@ import cv2
 import numpy as np
 import pytest
 import soundfile
-from report_stores import HOSTILE_CLIP, KEYWORDS, LINES, RATE, audio_campaign, transcript
+from report_stores import HOSTILE_CLIP, KEYWORDS, RATE, audio_campaign
 
-from edgeflare import report_text, write_html_report
-from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
-from edgeflare.types import Decision, Status
+from edgeflare import write_html_report
+from edgeflare.types import Status
 
 Read = Callable[[Path], Any]
 
@@ -77,33 +76,6 @@ def test_sounds_of_an_earlier_report_are_removed(tmp_path: Path) -> None:
     assert not beside.exists()
 
 
-def test_recognisers_have_words_in_place_of_classes(tmp_path: Path, read: Read) -> None:
-    folder, _ = audio_campaign(tmp_path / "speech", "speech", 6)
-    write_html_report(folder, tmp_path / "report.html")
-    page = read(tmp_path / "report.html")
-    for number, row in enumerate(page.rows):
-        original, deployed = LINES[number % len(LINES)]
-        heard = row["transcripts"]
-        assert "".join(text for text, _ in heard["original"]) == original
-        assert "".join(text for text, _ in heard["deployed"]) == deployed
-        assert row["original"] is row["deployed"] is None
-        assert row["scores"] == []
-        itself = row["seed_picture"] is None
-        assert heard["seed"] == (None if itself else [original, original])
-    first = page.rows[0]["transcripts"]
-    assert first["changes"] == [["no", "go"]]
-    assert first["deployed"] == [["He has ", 0], ["go", 1], [" money.", 0]]
-    choices = {one["value"] for one in page.having("option")}
-    assert {"no→go", "don't→", "→men"} <= choices
-    assert "0-1" not in choices
-    assert page.having("input", name="text")
-    links = [one["data-pair"] for one in page.having("a") if "data-pair" in one]
-    assert links[0] == "no→go"
-    assert not page.having("table", **{"class": "matrix"})
-    assert "original returns" in page.text
-    assert "Median signal-to-noise ratio" in page.text
-
-
 def test_words_and_names_that_are_markup_stay_text(tmp_path: Path, read: Read) -> None:
     folder, _ = audio_campaign(tmp_path / "speech", "speech", 1)
     write_html_report(folder, tmp_path / "report.html")
@@ -111,46 +83,3 @@ def test_words_and_names_that_are_markup_stay_text(tmp_path: Path, read: Read) -
     assert page.rows[0]["seed"] == HOSTILE_CLIP
     assert not page.having("img")
     assert not any(name.startswith("on") for _, found in page.elements for name in found)
-
-
-def test_a_replay_of_transcripts_reports_what_was_recognised_then_and_now(
-    tmp_path: Path, read: Read
-) -> None:
-    folder, found = audio_campaign(tmp_path / "speech", "speech", 2)
-    (original, deployed), source = LINES[0], found[0]
-    about = {
-        "kind": "trigger",
-        "deviated": True,
-        "seed_id": source.name,
-        "replica": "",
-        "label": None,
-        "original_label": None,
-        "deployed_label": None,
-        "l2": 2.5,
-        "looks": {},
-        "original_text": original,
-        "deployed_text": deployed,
-    }
-    with Store.open(folder) as campaign, Store.create(tmp_path / "replay", {}) as store:
-        where = {"kind": "campaign", "folder": str(folder), "campaign": campaign.id, "models": {}}
-        store.set_sample_rate(RATE)
-        store.set_models(*(campaign.models[name] for name in ("original", "deployed")))
-        store.add_seeds(SeedInput(f"trigger:{name}", source.trigger) for name in ("a", "b"))
-        inputs = [{**about, "id": f"trigger:{name}"} for name in ("a", "b")]
-        store.state.replay = {"source": where, "inputs": inputs}
-        now = transcript(original), transcript("He has so money.")
-        for name, answers, status, decision in (
-            ("a", now, Status.SEED_DEVIATES, Decision.DEVIATION),
-            ("b", (now[0], now[0]), Status.GAVE_UP, Decision.AGREE),
-        ):
-            store.add_seed_answers([SeedAnswer(f"trigger:{name}", *answers, decision)])
-            store.add_outcome(OutcomeRecord(f"trigger:{name}", status, 0, device_name="pi"))
-        write_html_report(store, tmp_path / "report.html")
-        text = report_text(store, "markdown")
-    still, fixed = read(tmp_path / "report.html").rows
-    assert f'"{original}" -> "{deployed}"' in still["replayed"]["words"]
-    assert fixed["replayed"]["state"] == "fixed"
-    assert still["transcripts"]["changes"] == [["no", "so"]]
-    assert still["transcripts"]["seed"] is None
-    assert still["seed_sound"] is not None
-    assert 'money." -\\> "He' in text

@@ -1,0 +1,76 @@
+"""What is said while a repair, or another quantisation, is made and searched again."""
+
+from pathlib import Path
+
+from edgeflare._internal.text import counted, duration
+
+
+def cost_text(searches: int, seeds: int, queries: int, latency_s: float | None) -> str:
+    """Return what so many new searches may cost, of `queries` of the device at most each."""
+    most = searches * queries
+    text = (
+        f"{counted(searches, 'new search', 'new searches')} of {counted(seeds, 'seed')}, with "
+        f"{queries:,} device queries at most: {most:,} together"
+    )
+    if latency_s is not None:
+        text += f", {duration(most * latency_s)} of the device at {duration(latency_s)} each"
+    return f"{text}; --total-queries N sets another bound, --no-search leaves them out"
+
+
+def goes_on(text: str) -> str:
+    """Return a notice of a search that ended before, with what goes on with it."""
+    return f"{text}; the same command goes on with it"
+
+
+def not_explained(campaign: Path) -> str:
+    """Return what to do first to try operators in float."""
+    return f"run `edgeflare explain {campaign}` first to try operators in float"
+
+
+def no_layers() -> str:
+    """Return that an explanation tells no operators apart."""
+    return "no operators are tried in float: the explanation names no layers of the file"
+
+
+def layers_of_another(explained: str, original: str) -> str:
+    """Return that the layers of an explanation are another model's than the original's."""
+    return (
+        f"no operators are tried in float: the explanation's are those of {explained}, not of "
+        f"{original}; explain without --float-model to try them"
+    )
+
+
+def layer_is_too_much(layer: str) -> str:
+    """Return why a layer isn't tried in float."""
+    return f"{layer} isn't tried in float: it stands for most of the network"
+
+
+def no_head(why: str) -> str:
+    """Return why the end of a detector isn't tried in float."""
+    return f"the head isn't tried apart: {why}"
+
+
+def not_made(name: str, why: str) -> str:
+    """Return that a recipe gives no model."""
+    return f"{name} can't be made, the others go on: {why}"
+
+
+def calibrated() -> str:
+    """Return what models are calibrated on."""
+    return "recipes are calibrated on seed inputs that the search begins from"
+
+
+def run_otherwise(runtime: str, present: str, options: dict[str, object]) -> str:
+    """Return that candidates are run by another runtime than the `present` model, without its options."""
+    words = f"the recipes' models are run by {runtime}, the model {present} isn't"
+    if options:
+        stated = ", ".join(f"{name}={value}" for name, value in options.items())
+        words += f"; its options ({stated}) don't apply to them"
+    return words
+
+
+HEAD_WORDS = {
+    "head": "what comes after the last weights: boxes and scores are quantised apart",
+    "head, weights": "the last weights and what comes after them",
+}
+"""What is in float by the recipes of heads."""
