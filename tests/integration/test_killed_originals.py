@@ -19,8 +19,8 @@ from fragile_runtime import install
 
 from edgeflare import config_from, resume_campaign, run_campaign
 from edgeflare.campaign.events import Event, Stage
-from edgeflare.campaign.search_stage import SearchStage
-from edgeflare.campaign.seed_stage import SeedStage
+from edgeflare.campaign.queries.search import SearchStage
+from edgeflare.campaign.queries.seeds import PartnersStage, SeedStage
 from edgeflare.campaign.survey import references
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.stage import SurveyStage
@@ -141,12 +141,12 @@ class Kills:
         self._timers: list[threading.Timer] = []
 
     def before(self, owner: Any, name: str) -> None:
-        """Kill before the first call of a function."""
-        call = getattr(owner, name)
+        """Kill before the first call of a function, which `at` counts by its owner."""
+        call, at = getattr(owner, name), owner.__name__
 
         def killing(*values: Any, **more: Any) -> Any:
-            if not self.at[name]:
-                self._kill(name)
+            if not self.at[at]:
+                self._kill(at)
             return call(*values, **more)
 
         self._monkeypatch.setattr(owner, name, killing)
@@ -174,19 +174,13 @@ def test_an_original_that_is_killed_in_each_stage_changes_no_result(
     expected = unbroken(SMALL)
     assert expected["partners"][""]
     kills = Kills(monkeypatch)
-    steps = (
-        (SeedStage, "answer"),
-        (SurveyStage, "survey"),
-        (PursuitStage, "pursue"),
-        (SeedStage, "answer_partners"),
-        (SearchStage, "search"),
-        (search_job, "confirm"),
-    )
-    for owner, name in steps:
-        kills.before(owner, name)
+    stages = (SeedStage, SurveyStage, PursuitStage, PartnersStage, SearchStage)
+    for stage in stages:
+        kills.before(stage, "begin")
+    kills.before(search_job, "confirm")
     folder = run(tmp_path / "campaign", SMALL, workers=workers)
     kills.join()
-    assert set(kills.at) >= {name for _, name in steps}
+    assert set(kills.at) >= {one.__name__ for one in (*stages, search_job)}
     assert learned(folder) == expected
     assert sum("signal 9" in one for one in notices(folder)) >= 1
 

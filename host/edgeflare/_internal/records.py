@@ -1,5 +1,6 @@
 """Records as JSON: a dataclass states its fields once, and pydantic writes them."""
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, computed_field
@@ -15,5 +16,10 @@ else:
 
 def as_json(record: Any, kind: Any = None) -> Any:
     """Return a dataclass, or another value of the type `kind`, as JSON data: its fields by name."""
-    adapter: TypeAdapter[Any] = TypeAdapter(type(record) if kind is None else kind)
-    return adapter.dump_python(record, mode="json")
+    shape: Any = type(record) if kind is None else kind
+    return _adapter(shape).dump_python(record, mode="json")
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from edgeflare._internal.records import as_json
 from edgeflare.analysis.findings import findings
 from edgeflare.answers import kind_of_answer
 from edgeflare.answers.metrics import difference_text, text_of, top_label
@@ -92,7 +93,7 @@ def replays(store: Store) -> Iterator[dict[str, Any]]:
     """What became of each input of a replay; nothing for another campaign."""
     if store.state.is_replay:
         for one in replayed_inputs(store):
-            yield one.to_json()
+            yield as_json(one)
 
 
 def transfers(store: Store) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from edgeflare._internal.records import as_json
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import (
     STATES,
@@ -141,7 +142,7 @@ class ReplaySummary:
             "devices": list(self.devices),
             "notices": list(self.notices),
             "unusable": [one.to_json() for one in self.unusable],
-            "inputs": [one.to_json() for one in self.inputs],
+            "inputs": [as_json(one) for one in self.inputs],
         }
 
     def _of(self, state: ReplayState) -> tuple[ReplayedInput, ...]:

@@ -30,11 +30,12 @@ from edgeflare.campaign.provenance import (
     check_unchanged,
     environment,
 )
+from edgeflare.campaign.queries.search import strategy_of
 from edgeflare.campaign.seeds import check_search_options, seed_source
 from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig, config_from, merge
 from edgeflare.campaign.settings.limits import check_kind_limits
-from edgeflare.campaign.stages import Campaign, strategy_of
+from edgeflare.campaign.stages import Campaign
 from edgeflare.campaign.status import failed_replicas, is_finished, is_searched
 from edgeflare.campaign.survey.references import check_references
 from edgeflare.devices import Device, runtime_for

@@ -1,22 +1,18 @@
 """The devices of a campaign, their telemetry, and the base of the stages that query them."""
 
 import getpass
-import os
 import platform
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from edgeflare._internal.text import first_of
-from edgeflare.answers.oracles import Oracle
-from edgeflare.campaign.events import Reporter
+from edgeflare._internal.text import first_of, names_text
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.status import add_queries, queries_before
 from edgeflare.devices import Connect as Connect  # noqa: PLC0414 - its documented place
 from edgeflare.devices import (
     ConnectOptions,
@@ -35,9 +31,7 @@ from edgeflare.devices import (
 )
 from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
-from edgeflare.models import AnswerReader, OriginalModel, as_output
-from edgeflare.scheduler import Feed, FleetLimits, Original, Scheduler
-from edgeflare.store import CampaignState, SeedRecord, Store
+from edgeflare.store import Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -172,6 +166,10 @@ class Fleet(AbstractContextManager["Fleet"]):
         """Return the present status of every device."""
         return tuple(session.status() for session in self.sessions)
 
+    def described(self, config: CampaignConfig) -> str:
+        """Return the devices' names as events have them: as the configuration names them."""
+        return names_text(config.devices)
+
     def describe_unavailable(self) -> str:
         """Return which devices are not up, and why."""
         found = [
@@ -291,90 +289,3 @@ class TelemetryWriter:
             self._pending += session.minutes.take(all_of_it=all_of_it)
         self._store.add_telemetry(self._pending)
         self._pending = []
-
-
-_R = TypeVar("_R")
-
-
-class CampaignStage:
-    """Base of the stages that query devices; `replicas` has the names of each replica's devices.
-
-    `only` has the ids of the seeds that are asked about, in the order to take them; None: all.
-    """
-
-    def __init__(
-        self,
-        config: CampaignConfig,
-        original: OriginalModel,
-        fleet: Fleet,
-        oracle: Oracle,
-        store: Store,
-        reporter: Reporter,
-        replicas: Mapping[str, Sequence[str]],
-        only: Sequence[str] | None = None,
-    ) -> None:
-        self._config = config
-        self._only = only
-        self._original = original
-        self._fleet = fleet
-        self._store = store
-        self._reporter = reporter
-        self._oracle = oracle
-        self._replicas = replicas
-        self._rows = store.state.seed_rows
-        self._replica_of = {name: replica for replica, names in replicas.items() for name in names}
-
-    def _seeds(self, replica: str) -> Iterator[SeedRecord]:
-        """Yield the seeds that are asked about, with the answers of this replica."""
-        if self._only is None:
-            return self._store.seeds(replica)
-        return self._store.seeds_of(self._only, replica)
-
-    def _scheduler(
-        self,
-        feeds: Mapping[str, Feed[_R]],
-        reader: AnswerReader | None,
-        *,
-        original: Original | None = None,
-        oracle: Oracle | None = None,
-        limited: bool = False,
-        on_flush: Callable[[], None] = lambda: None,
-    ) -> Scheduler[_R]:
-        """Return a scheduler for the devices that `feeds` names, whose outputs `reader` reads.
-
-        `limited`: it keeps to the configuration's query limits and concurrency. What a job asked
-        that a limit stopped is counted as measurements. `on_flush` as `Scheduler` has it.
-        """
-        sessions = [session for session in self._fleet if session.name in feeds]
-        for session in sessions:
-            session.read_with(as_output if reader is None else reader.read)
-        fleet = self._config.fleet
-        budgets = (fleet.device_queries, fleet.total_queries) if limited else (None, None)
-        spent = {} if budgets == (None, None) else queries_before(self._store)
-        return Scheduler(
-            original or self._original,
-            sessions,
-            [feeds[session.name] for session in sessions],
-            oracle or self._oracle,
-            workers=os.cpu_count() or 2,
-            limits=FleetLimits(
-                *(*budgets, fleet.handover_s, fleet.patience_s, spent),
-                concurrency=self._config.concurrency if limited else None,
-                one_trip=self._config.one_trip,
-            ),
-            on_stopped=lambda name, count: add_queries(
-                self._store, CampaignState.measuring_queries, {name: count}
-            ),
-            on_flush=on_flush,
-        )
-
-    def _limits_leave(self, names: Sequence[str], queries: int) -> bool:
-        """Whether the query limits leave so many queries to these devices together."""
-        fleet, spent = self._config.fleet, queries_before(self._store)
-        total, each = fleet.total_queries, fleet.device_queries
-        own = queries if each is None else sum(max(0, each - spent[name]) for name in names)
-        return own >= queries and (total is None or spent.total() + queries <= total)
-
-    def _by_device(self, feeds: Mapping[str, Feed[_R]]) -> dict[str, Feed[_R]]:
-        """Return the feed of each device, from those of the replicas."""
-        return {name: feeds[replica] for name, replica in self._replica_of.items()}

@@ -1,32 +1,31 @@
 """The stages of an open campaign; each continues where it stopped."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from edgeflare._internal.text import names_text
 from edgeflare.answers.interface import ModelInterface
-from edgeflare.answers.oracles import oracle_for
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, TelemetryWriter
 from edgeflare.campaign.pair.inputs import store_seed_rows
-from edgeflare.campaign.pair.model_pair import CountedDevice
 from edgeflare.campaign.pair.preflight import Preflight, slowness
 from edgeflare.campaign.priority import is_ordered_before, source_priorities
+from edgeflare.campaign.queries.search import ExchangeStage, SearchStage
+from edgeflare.campaign.queries.seeds import OutputsStage, PartnersStage, RepeatsStage, SeedStage
+from edgeflare.campaign.queries.stage import CampaignRun, CampaignStage
 from edgeflare.campaign.resolution import STRATEGY, resolve_search
-from edgeflare.campaign.search_stage import SearchStage
-from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
 from edgeflare.campaign.seeds import partner_source, store_seeds
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import (
     LIVE_NAME,
     RunState,
-    add_queries,
     all_searched,
     check_searched,
     count_outcomes,
@@ -37,25 +36,78 @@ from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.pursuit import PursuitStage
 from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
-from edgeflare.devices.equivalence import check_equivalent, probe_answers
+from edgeflare.devices.equivalence import Bits, check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
-from edgeflare.store import CampaignState, Store
-from edgeflare.strategies import build_strategy
-from edgeflare.types import Sample, Strategy
+from edgeflare.store import Store
+from edgeflare.types import Sample
 from edgeflare.words.preflight import sentence
-
-Part: TypeAlias = Literal[
-    "outputs", "probes", "answer", "repeats", "survey", "pursuit", "partners", "options", "search"
-]
-"""What is done with devices, in this order: how outputs are read, whether devices are equivalent,
-the seeds' answers, whether they repeat, the survey, its pursuit, the partners' answers, the open
-options, the search."""
 
 _PROBES = 16
 """Number of seeds and of noise samples used to compare devices."""
+
+
+class ProbesStage(CampaignStage):
+    """The devices' answers to probes, which it returns."""
+
+    name = "probes"
+
+    def do(self) -> list[Bits]:
+        with self._run.counted_devices() as devices:
+            return probe_answers(devices, self._probes(), timeout_s=self._probing_s)
+
+    def compare(self) -> None:
+        """Raise UsageError where the devices' fingerprints or answers differ."""
+        with self._run.counted_devices() as devices:
+            check_equivalent(devices, self._probes(), timeout_s=self._probing_s)
+
+    @property
+    def _probing_s(self) -> float:
+        """Seconds that all answers to probes may take."""
+        return max(60.0, self._run.config.fleet.patience_s)
+
+    def _probes(self) -> list[Sample]:
+        """Return the inputs on which devices are compared: of the first seeds, and noise."""
+        samples = [
+            self._store.get_sample(seed.sample) for seed in islice(self._store.seeds(), _PROBES)
+        ]
+        rng = np.random.default_rng(0)
+        return samples + [_noise(samples[0], rng) for _ in range(_PROBES)]
+
+
+class OptionsStage(CampaignStage):
+    """The options of the search that were left open."""
+
+    name = "options"
+
+    def do(self) -> None:
+        run = self._run
+        with run.counted_devices() as devices:
+            run.config = resolve_search(
+                run.config, run.sides[0].task, run.original, devices, run.store, run.reporter
+            )
+
+
+STAGES: Mapping[str, type[CampaignStage]] = {
+    stage.name: stage
+    for stage in (
+        OutputsStage,
+        ProbesStage,
+        SeedStage,
+        RepeatsStage,
+        SurveyStage,
+        PursuitStage,
+        ReferenceStage,
+        PartnersStage,
+        OptionsStage,
+        SearchStage,
+        ExchangeStage,
+    )
+}
+"""The stages of a campaign in their order, by their names."""
+_WITHOUT_READERS = (OutputsStage.name, ProbesStage.name)
 
 
 class Campaign:
@@ -70,17 +122,15 @@ class Campaign:
         store: Store,
         reporter: Reporter,
     ) -> None:
-        self._config = config
-        self._original = original
         original.on_notice = reporter.queue_notice
+        names = [session.name for session in fleet]
+        is_shared = config.fleet.mode == "split"
+        replicas = {"": names} if is_shared else {name: [name] for name in names}
+        self._run = CampaignRun(config, original, fleet, sides, store, reporter, replicas)
         self._fleet = fleet
         self._sides = sides
         self._store = store
         self._reporter = reporter
-        self._shared = config.fleet.mode == "split"
-        self._readers: OutputReaders | None = None
-        names = [session.name for session in fleet]
-        self._replicas = {"": names} if self._shared else {name: [name] for name in names}
 
     def start(self, source: SeedSource | None, notices: Sequence[str] = ()) -> None:
         """Run a new campaign; delete its folder if it fails before anything useful was stored."""
@@ -88,7 +138,7 @@ class Campaign:
         for notice in notices:
             self._reporter.notice(notice)
         try:
-            self._run(source)
+            self._do_stages(source)
         except BaseException as error:
             if self._is_discardable(error):
                 with suppress(OSError):
@@ -111,18 +161,18 @@ class Campaign:
                 self._store.state.finished = False
             for replica in failed_replicas(self._store):
                 self._store.remove_failed(replica)
-            self._run(source)
+            self._do_stages(source)
         except BaseException as error:
             self._stopped(error)
             raise
         self._ended()
 
-    def _run(self, source: SeedSource | None) -> None:
+    def _do_stages(self, source: SeedSource | None) -> None:
         """Run the remaining stages; store telemetry, and report which devices were slowed down."""
         began = time.monotonic()
         try:
             with TelemetryWriter(self._fleet, self._store):
-                self._run_stages(source)
+                self._do_each(source)
         finally:
             with not_interrupted():
                 before = self._store.state.wall_s or 0.0
@@ -130,133 +180,78 @@ class Campaign:
                 for device in slowed_devices(self._store.telemetry()):
                     self._reporter(Notice(device.words))
 
-    def _run_stages(self, source: SeedSource | None) -> None:
-        search, (original, deployed) = self._config.search, self._sides
+    def _do_each(self, source: SeedSource | None) -> None:
+        run, (original, deployed) = self._run, self._sides
         if source is not None:
-            side = self._sides[0]
             store_seeds(
                 source,
-                self._config.seeds,
+                run.config.seeds,
                 self._store,
                 self._reporter,
-                classes=side.classes or None,
-                rate=None if isinstance(side.spec, InputSpec) else side.spec.rate,
-                partners=partner_source(self._config, self._original),
-                priority=partial(source_priorities, self._config, self._original, side)
-                if is_ordered_before(self._config.seeds)
+                classes=original.classes or None,
+                rate=None if isinstance(original.spec, InputSpec) else original.spec.rate,
+                partners=partner_source(run.config, run.original),
+                priority=partial(source_priorities, run.config, run.original, original)
+                if is_ordered_before(run.config.seeds)
                 else None,
             )
         store_seed_rows(self._sides, self._store)
         self._note_devices()
-        if self._config.survey.enabled and not self._store.state.is_replay:
+        is_surveyed = run.config.survey.enabled and not self._store.state.is_replay
+        if is_surveyed:
             if self._is_survey_left():
-                SurveyInputs.begin(self._store, self._config.survey.families)  # raises
-            ReferenceStage(*self._common()).check(self._sides[0])
-        SeedStage(*self._common()).check_limits()
-        self._part("outputs")
-        read = self._readers
-        assert read is not None  # noqa: S101 - it was detected just now
+                SurveyInputs.begin(self._store, run.config.survey.families)  # raises
+            ReferenceStage(run).check()
+        SeedStage(run).check_limits()
+        self._stage("outputs")
         self._check_equivalent()
-        self._part("answer")
-        self._part("repeats")
-        self._check(read)
-        if self._config.survey.enabled and not self._store.state.is_replay:
-            self._part("survey")
-            self._part("pursuit")
-            ReferenceStage(*self._common()).answer(original, read.original)
+        self._stage("answer")
+        self._stage("repeats")
+        self._check()
+        if is_surveyed:
+            self._stage("survey")
+            self._stage("pursuit")
+            ReferenceStage(run).do()
         scored = original.classes and deployed.kind.is_scored
-        if search.strategy == STRATEGY and scored and not self._part("partners"):
-            SearchStage(*self._common()).report_remaining()
+        if run.config.search.strategy == STRATEGY and scored and not self._stage("partners"):
+            SearchStage(run).report_remaining()
             return
-        self._part("options")
-        self._part("search")
-        if not self._shared and not self._fleet.missing:
-            SearchStage(*self._common()).replay(read.deployed)
-        if self._fleet.missing and not self._shared:
-            names = names_text([name for name, _ in self._fleet.missing])
-            raise DeviceAwayError(f"what is left is for {names}, which can't be reached")
+        self._stage("options")
+        self._stage("search")
+        missing = names_text([name for name, _ in self._fleet.missing])
+        if not run.is_shared and not missing:
+            ExchangeStage(run).do()
+        if missing and not run.is_shared:
+            raise DeviceAwayError(f"what is left is for {missing}, which can't be reached")
         check_searched(self._store)
         self._store.state.finished = all_searched(self._store)
 
-    def _part(self, part: Part) -> Any:
-        """Do one part, with the devices of this process."""
-        return self.do(part)
+    def _stage(self, name: str) -> Any:
+        """Do a stage, with the devices of this process."""
+        return self.do(name)
 
-    def do(self, part: Part, only: Sequence[str] | None = None) -> Any:
-        """Do what the store does not have yet of one part; `only` for the seeds of these ids.
+    def do(self, name: str, only: Sequence[str] | None = None) -> Any:
+        """Do what the store does not have yet of one stage; `only` for the seeds of these ids.
 
-        What it returns may be sent to another process. Raises what the stages raise.
+        What it returns may be sent to another process. Raises what the stage raises.
         """
-        common = (*self._common(), only)
-        seeds = SeedStage(*common)
-        if part == "outputs":
-            self._readers = seeds.detect_outputs(self._sides)
-            return self._readers.seconds, self._readers.host_seconds
-        if part == "probes":
-            with self._counted_devices() as devices:
-                return probe_answers(devices, self._probes(), timeout_s=self._probing_s)
-        # a resumed campaign, and a worker of a cluster, may begin with any part
-        if self._readers is None:
-            self._readers = seeds.detect_outputs(self._sides)
-            self._original.read_with(self._readers.original)
-        read = self._readers
-        if part == "answer":
-            seeds.answer(read)
-        elif part == "repeats":
-            seeds.check_answers(read)
-        elif part == "survey":
-            SurveyStage(*common).survey(read.deployed)
-        elif part == "pursuit":
-            PursuitStage(*common).pursue(read.deployed)
-        elif part == "partners":
-            return seeds.answer_partners(read)
-        elif part == "options":
-            with self._counted_devices() as devices:
-                self._config = resolve_search(
-                    *(self._config, self._sides[0].task, self._original),
-                    *(devices, self._store, self._reporter),
-                )
-        else:
-            strategy = strategy_of(self._config)
-            return SearchStage(*common).search(strategy, read.deployed, self._sides[0].task)
-        return None
-
-    def _common(self) -> tuple[Any, ...]:
-        """Return what every stage is made with."""
-        search, (original, deployed) = self._config.search, self._sides
-        oracle = oracle_for(
-            search.oracle, dict(search), task=original.task, labels_only=not deployed.kind.is_scored
-        )
-        return (
-            *(self._config, self._original, self._fleet, oracle),
-            *(self._store, self._reporter, self._replicas),
-        )
+        # a resumed campaign, and a worker of a cluster, may begin with any stage
+        if self._run.readers is None and name not in _WITHOUT_READERS:
+            OutputsStage(self._run).do()
+        return STAGES[name](self._run if only is None else replace(self._run, only=only)).do()
 
     def _is_survey_left(self) -> bool:
         """Whether something of the survey or of its pursuit is left, as far as the store tells."""
         if self._store.state.families is None:
             return True
-        if self._config.survey.pursuit != 0:
-            return not {*self._replicas} <= {*(self._store.state.faults or ())}
-        done = {replica: self._store.surveyed_seed_ids(replica) for replica in self._replicas}
+        if self._run.config.survey.pursuit != 0:
+            return not {*self._run.replicas} <= {*(self._store.state.faults or ())}
+        done = {replica: self._store.surveyed_seed_ids(replica) for replica in self._run.replicas}
         return any(
             seed.outputs is not None and seed.id not in done[replica]
-            for replica in self._replicas
+            for replica in self._run.replicas
             for seed in self._store.seeds(replica)
         )
-
-    @contextmanager
-    def _counted_devices(self) -> Iterator[list[CountedDevice]]:
-        """Yield the devices for a measurement; store the number of its queries."""
-        devices = [CountedDevice(session) for session in self._fleet]
-        try:
-            yield devices
-        finally:
-            add_queries(
-                self._store,
-                CampaignState.measuring_queries,
-                {device.name: device.samples for device in devices},
-            )
 
     def _ended(self) -> None:
         """Leave the last status of a run without an error."""
@@ -272,11 +267,11 @@ class Campaign:
             known[session.name] = self._store.add_device(session.fingerprint, session.name)
         self._store.state.fingerprints = known
         names = self._store.state.device_names
-        self._store.state.replicas = [""] if self._shared else names
+        self._store.state.replicas = [""] if self._run.is_shared else names
 
     def _check_equivalent(self) -> None:
         """Raise UsageError where devices that are to share the seeds differ."""
-        if not self._shared or len(self._fleet) == 1:
+        if not self._run.is_shared or len(self._fleet) == 1:
             return
         self._reporter(Stage("device", "comparing all"))
         try:
@@ -286,25 +281,11 @@ class Campaign:
 
     def _compare_devices(self) -> None:
         """Raise UsageError where the devices' fingerprints or answers differ."""
-        with self._counted_devices() as devices:
-            check_equivalent(devices, self._probes(), timeout_s=self._probing_s)
-
-    @property
-    def _probing_s(self) -> float:
-        """Seconds that all answers to probes may take."""
-        return max(60.0, self._config.fleet.patience_s)
-
-    def _probes(self) -> list[Sample]:
-        """Return the inputs on which devices are compared: of the first seeds, and noise."""
-        samples = [
-            self._store.get_sample(seed.sample) for seed in islice(self._store.seeds(), _PROBES)
-        ]
-        rng = np.random.default_rng(0)
-        return samples + [_noise(samples[0], rng) for _ in range(_PROBES)]
+        ProbesStage(self._run).compare()
 
     def _note_mixed(self, problem: UsageError) -> None:
         """Raise the error, or make it a notice where devices may differ."""
-        if not self._config.fleet.allow_mixed:
+        if not self._run.config.fleet.allow_mixed:
             raise problem
         text = (
             f"devices that differ share the seeds ({problem}): what is found depends on which took "
@@ -313,19 +294,20 @@ class Campaign:
         if text not in self._store.notices():
             self._reporter.notice(text)
 
-    def _check(self, read: OutputReaders) -> None:
+    def _check(self) -> None:
         """Check both models' answers on the seeds.
 
         Not those of a replay, whose inputs are there because they deviate.
         """
-        if self._store.state.is_replay:
+        read = self._run.readers
+        if self._store.state.is_replay or read is None:
             return
+        run = self._run
         preflight = Preflight(
-            *(self._config, self._original, self._fleet, self._sides),
-            *(self._store, self._reporter),
+            run.config, run.original, self._fleet, self._sides, self._store, self._reporter
         )
-        preflight.run(self._replicas, read.deployed)
-        if slow := slowness(read.seconds, self._config.search, read.host_seconds):
+        preflight.run(run.replicas, read.deployed)
+        if slow := slowness(read.seconds, run.config.search, read.host_seconds):
             self._reporter.notice(sentence(slow))
 
     def _is_discardable(self, error: BaseException) -> bool:
@@ -358,12 +340,6 @@ def _noise(like: Sample, rng: np.random.Generator) -> Sample:
     if like.dtype == np.float32:
         return rng.uniform(-1, 1, like.shape).astype(np.float32)
     return rng.integers(0, 256, like.shape, dtype=np.uint8)
-
-
-def strategy_of(config: CampaignConfig) -> Strategy:
-    """Return the strategy that a campaign searches with. Raises UsageError."""
-    search = config.search
-    return build_strategy(search.strategy, search.options, search.operators)
 
 
 def state_after(error: BaseException) -> RunState:

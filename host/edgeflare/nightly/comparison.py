@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from edgeflare._internal.text import capitalized, names_text
+from edgeflare._internal.text import capitalized
 from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.ranking.paired_tests import TIE
@@ -19,9 +19,9 @@ from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity, SearchFigures
 from edgeflare.store import Store
+from edgeflare.words import nightly as words
 
-_SHOWN = 3
-_BROKEN = {"nonfinite": "give NaN or infinity", "failed": "get no answer from the device"}
+_BROKEN = ("nonfinite", "failed")
 _TONIGHT = "tonight's model"
 
 
@@ -77,16 +77,15 @@ def replay_checks(
         Check(
             part="replay",
             name="max_new_triggers",
-            words=f"{len(new)} of {len(inputs)} inputs sent again deviate and did not in the last "
-            f"green night ({since}), at most {at_most} may{_names(new)}",
+            words=words.new_text(new, len(inputs), since, at_most),
             crossed=len(new) > at_most,
         )
     ]
-    for state, what in _BROKEN.items():
+    for state in _BROKEN:
         broken = [one.id for one in inputs if one.state == state and not one.deviated]
         if broken:
-            words = f"{len(broken)} of {len(inputs)} inputs sent again {what} now{_names(broken)}"
-            checks.append(Check(part="replay", name=state, words=words, crossed=True))
+            said = words.broken_text(state, broken, len(inputs))
+            checks.append(Check(part="replay", name=state, words=said, crossed=True))
     return checks
 
 
@@ -122,15 +121,10 @@ def kinds_checks(last_green: Path, tonight: Path, since: str) -> list[Check]:
             was, found = kind_rate(before, rule), kind_rate(now, rule)
             if was is None or found is None or not found.differing:
                 continue
-            words = (
-                f"{found.differing} of the {rule.whose}'s {found.objects} objects on the seeds "
-                f"{rule.verb} (at least {100 * found.low:.3g} %), in the last green night "
-                f"({since}) {was.differing} of {was.objects} "
-                f"({100 * was.rate:.3g} %, at most {100 * was.high:.3g} %){_names(found.seeds)}"
-            )
+            said = words.kind_text(rule.whose, rule.verb, was, found, since)
             crossed = found.low > was.high
             name = rule.key.removeprefix("max_")
-            checks.append(Check(part="comparison", name=name, words=words, crossed=crossed))
+            checks.append(Check(part="comparison", name=name, words=said, crossed=crossed))
     return checks
 
 
@@ -145,24 +139,10 @@ def survey_check(
     """
     if before is None or before.confident_high is None or now.confident_low is None:
         return []
-    words = (
-        f"{now.confident_deviations} of {now.surveyed} inputs far from the seeds deviate (at least "
-        f"{100 * now.confident_low:.3g} %), in the last green night ({since}) "
-        f"{before.confident_deviations} of {before.surveyed} (at most "
-        f"{100 * before.confident_high:.3g} %)"
-    )
-    if not comparable:
-        words += "; not comparable: the survey's settings have changed"
+    both = (before.model_dump(), now.model_dump())
+    said = words.survey_text(*both, since, comparable=comparable)
     crossed = comparable and now.confident_low > before.confident_high
-    return [Check(part="comparison", name="confident deviations", words=words, crossed=crossed)]
-
-
-def _names(ids: Sequence[str]) -> str:
-    return f": {names_text(ids, _SHOWN)}" if ids else ""
-
-
-_DIGITS = 8
-_LONGEST = 60
+    return [Check(part="comparison", name="confident deviations", words=said, crossed=crossed)]
 
 
 def identity_of(store: Store, search: SearchConfig) -> Identity:
@@ -203,7 +183,7 @@ def _settings(search: SearchConfig) -> dict[str, Any]:
 def changes(before: Identity, now: Identity) -> tuple[str, ...]:
     """Return a line for each change; none where nothing has changed."""
     files = [
-        f"the {which} model's file: SHA-256 was {_digest(old)}, is {_digest(new)}"
+        words.file_changed(which, old, new)
         for which, old, new in (
             ("deployed", before.deployed, now.deployed),
             ("original", before.original, now.original),
@@ -219,7 +199,7 @@ def changes(before: Identity, now: Identity) -> tuple[str, ...]:
     return (
         *files,
         *(
-            f"{whose} {name}: was {_short(old)}, is {_short(new)}"
+            words.value_changed(whose, name, old, new)
             for whose, then, later in tables
             for name, old, new in _differences(then, later)
         ),
@@ -235,12 +215,3 @@ def _differences(
             yield from _differences(old, new, f"{path}{name} ")
         elif old != new:
             yield f"{path}{name}", old, new
-
-
-def _short(value: Any) -> str:
-    text = "unknown" if value is None else str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def _digest(sha256: str) -> str:
-    return sha256[:_DIGITS] or "unknown"

@@ -14,6 +14,7 @@ from edgeflare._internal.text import first_of
 from edgeflare.analysis import check_healthy
 from edgeflare.campaign.executor import check_families, check_files
 from edgeflare.campaign.fleet import fleet_devices
+from edgeflare.campaign.queries.search import strategy_of
 from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import (
     PATHS,
@@ -29,7 +30,6 @@ from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import ModelConfig, Section, SeedsConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig
-from edgeflare.campaign.stages import strategy_of
 from edgeflare.campaign.survey.references import check_references
 from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.models import AbsolutePath

@@ -12,6 +12,7 @@ from edgeflare.analysis import Summary, summarize
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS
+from edgeflare.words.nightly import figures_text, trouble_text, verdict_text
 
 RunState: TypeAlias = Literal["green", "first", "regression", "away", "failed"]
 NightState: TypeAlias = Literal["running", "finished", "interrupted"]
@@ -20,7 +21,6 @@ CAMPAIGNS = ("search", "replay", "seeds")
 """The folders of a run's search, and of the replays of the corpus and of the agreeing seeds."""
 
 _TROUBLE = ("away", "failed")
-_VERDICTS = {"regression": "red", "away": "away", "failed": "could not be run"}
 
 
 class _Record(BaseModel):
@@ -155,30 +155,13 @@ class NightRun(_Record):
     @property
     def figures(self) -> str:
         """Its main figures in words, "" where it has none."""
-        parts = []
-        if self.search is not None:
-            parts.append(f"{self.search.found} of {self.search.searched} searches found a trigger")
-            if not self.search.whole:
-                parts.append("the query limit ended the search")
-            if self.search.surveyed:
-                parts.append(
-                    f"{self.search.confident_deviations} of {self.search.surveyed} inputs far from "
-                    "the seeds deviate"
-                )
-            if self.search.seed_deviates:
-                parts.append(f"{self.search.seed_deviates} of {self.search.seeds} seeds deviate")
-        if self.replay is not None:
-            parts.append(
-                f"sent again: {self.replay.new} new, {self.replay.still} still, "
-                f"{self.replay.fixed} fixed"
-            )
-        return "; ".join(parts)
+        search = None if self.search is None else self.search.model_dump()
+        return figures_text(search, None if self.replay is None else self.replay.model_dump())
 
     @property
     def trouble(self) -> str:
         """Why it is not green, in a few words, "" where it is."""
-        words = _VERDICTS.get(self.state, "")
-        return _later(words) if words and self.accepted else words
+        return trouble_text(self.state, accepted=self.accepted)
 
     @property
     def is_baseline(self) -> bool:
@@ -220,19 +203,8 @@ class Night(_Record):
     def verdict(self) -> str:
         """The night in one sentence."""
         troubles = [run.trouble for run in self.runs]
-        parts = [
-            f"{count} of {self.planned} {words}"
-            for words in (*_VERDICTS.values(), *map(_later, _VERDICTS.values()))
-            if (count := troubles.count(words))
-        ]
-        left = self.planned - len(self.runs)
-        if left and self.state != "running":
-            parts.append(f"{left} of {self.planned} not run: the night was interrupted")
-        if parts:
-            return "; ".join(parts)
-        green = "all green" if not left else f"{len(self.runs)} of {self.planned} done, all green"
         first = sum(run.state == "first" for run in self.runs)
-        return f"{green}; {first} of {self.planned} compared with nothing yet" if first else green
+        return verdict_text(troubles, first, self.planned, running=self.state == "running")
 
     def run(self, model: str, device: str) -> NightRun | None:
         """Return the run of this model on this device, None where there is none."""
@@ -255,11 +227,6 @@ class Night(_Record):
             "exit_code": self.exit_code,
             "verdict": self.verdict,
         }
-
-
-def _later(words: str) -> str:
-    """Return the words for a run that a person accepted later."""
-    return f"{words}, accepted later"
 
 
 def search_figures(store: Store) -> SearchFigures:

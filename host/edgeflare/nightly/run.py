@@ -72,6 +72,7 @@ from edgeflare.store.corpus.records import target_name
 from edgeflare.store.database import disk_full_advice
 from edgeflare.store.location import is_corpus
 from edgeflare.types import AGREED
+from edgeflare.words import nightly as words
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -87,19 +88,8 @@ _AWAY = (
     DeviceTimeoutError,
     UnreachableError,
 )
+
 """Errors of a device that is away or busy; any other error needs a person."""
-
-_DISK_FULL = (
-    "free some space, for example by a lower keep.mb or keep.nights, and run the night again",
-    "what is finished of the night is kept",
-)
-"""Of a full disk: what to do, and what is kept."""
-
-FIRST = (
-    "nothing was compared: there is no green night of it here yet; later nights are held against "
-    "this one"
-)
-UNCHANGED = "nothing that is known: files, device, libraries and settings are as they were"
 
 
 def _failure_of(error: Exception, log: NightLog) -> RunFailure:
@@ -109,9 +99,7 @@ def _failure_of(error: Exception, log: NightLog) -> RunFailure:
     if isinstance(error, EdgeFlareError):
         return "failed", str(error)
     log.line(traceback.format_exc())
-    return "failed", (
-        f"a fault of EdgeFlare's own, {type(error).__name__}: {error}; log.txt has the traceback"
-    )
+    return "failed", words.fault_text(error)
 
 
 class _Run:
@@ -151,12 +139,12 @@ class _Run:
         """Return the record of the run."""
         baseline = self._baseline
         crossed = [check.words for check in self._checks if check.crossed]
-        words = (*crossed, *([self.failure[1]] if self.failure else []))
+        said = (*crossed, *([self.failure[1]] if self.failure else []))
         changed: tuple[str, ...] = ()
         if baseline is not None and self._identity != Identity():
             changed = changes(baseline.run.identity, self._identity)
             if crossed and not changed:
-                changed = (UNCHANGED,)
+                changed = (words.UNCHANGED,)
         state: RunState
         if crossed:
             state = "regression"
@@ -164,13 +152,13 @@ class _Run:
             state = self.failure[0]
         else:
             state = "first" if baseline is None else "green"
-            words = (FIRST,) if baseline is None else words
+            said = (words.FIRST,) if baseline is None else said
         return NightRun(
             model=self._model.name,
             device=self._device,
             folder=run_folder(self._model.name, self._device),
             state=state,
-            words=words,
+            words=said,
             changed=changed,
             checks=tuple(self._checks),
             search=self._search_figures,
@@ -257,7 +245,7 @@ class _Run:
         except Exception as error:  # noqa: BLE001
             if not isinstance(error, EdgeFlareError):
                 self._runner.log.line(traceback.format_exc())
-            self._report(part, Notice(f"no report could be written: {error}"))
+            self._report(part, Notice(words.no_report(error)))
 
     def _lease_name(self, part: str) -> str:
         """Return the name by which others see who uses the device."""
@@ -372,7 +360,7 @@ def run_nightly(
     check_night(config, chosen)
     history = _history(config)
     history.make()
-    with disk_full_advice(*_DISK_FULL), CampaignLock(history.folder):
+    with disk_full_advice(*words.DISK_FULL), CampaignLock(history.folder):
         history.attach()
         with suppress(StoreError):  # the end of the night tries again, and logs the error
             prune_history(history, config.keep)
@@ -424,7 +412,7 @@ class _NightRunner:
 
     def run(self, chosen: Sequence[tuple[NightlyModel, str]]) -> Night:
         """Run these models on these devices."""
-        self.log.line(f"night {self.night.number} begins: {len(chosen)} runs")
+        self.log.line(words.begun_text(self.night.number, len(chosen)))
         try:
             for number, (model, device) in enumerate(chosen, 1):
                 name, folder = f"{model.name} on {device}", run_folder(model.name, device)
@@ -481,14 +469,14 @@ class _NightRunner:
         except Exception as error:  # it concerns this model's corpus alone
             if self.stopped():
                 raise KeyboardInterrupt from error
-            _, words = _failure_of(error, self.log)
-            return run.model_copy(update={"state": "failed", "words": (words,)})
+            _, said = _failure_of(error, self.log)
+            return run.model_copy(update={"state": "failed", "words": (said,)})
         return run
 
     def _close(self, state: str) -> None:
         """Store the night's end, remove old campaigns, and write the page."""
         self._save(state=state, ended_at=self.clock().astimezone(timezone.utc))
-        self.log.line(f"night {self.night.number} {state}: {self.night.verdict}")
+        self.log.line(words.ended_text(self.night.number, state, self.night.verdict))
         write_junit(self.night)
         self._prune()
         write_page(self.history)
@@ -497,9 +485,9 @@ class _NightRunner:
         """Remove old campaigns; log the error where that fails."""
         try:
             if lost := prune_history(self.history, self.config.keep):
-                self.log.line(f"campaigns of {lost} older nights removed")
+                self.log.line(words.pruned_text(lost))
         except StoreError as error:
-            self.log.line(f"older nights could not be removed: {error}")
+            self.log.line(words.not_pruned(error))
 
     def _save(self, **values: object) -> None:
         self.night = self.night.model_copy(update=values)
@@ -553,7 +541,7 @@ def _accept(history: History, one: Baseline, clock: Clock) -> str:
     accepted = one.run.model_copy(update={"accepted": True})
     with NightLog(night.folder / LOG_NAME, clock) as log:
         update_corpus(history, night, accepted, log.line)
-        log.line(f"{accepted.name}: accepted as the new baseline")
+        log.line(words.accepted_text(accepted.name, night.stamp))
     runs = tuple(accepted if run.name == accepted.name else run for run in night.runs)
     history.save(night.model_copy(update={"runs": runs}))
-    return f"{accepted.name}: the night {night.stamp} is the new baseline"
+    return words.accepted_text(accepted.name, night.stamp)

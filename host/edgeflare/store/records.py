@@ -370,19 +370,28 @@ class PairOnInput:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayInput(PairOnInput):
-    """An input to be sent to both models again; a replay stores all of it but `sample`.
+class InputOfReplay(PairOnInput):
+    """An input that is sent again. `deviated`: it did when it was last sent.
 
-    `deviated`: it deviated when it was last sent, on the device `replica` where that isn't ""; both
-    labels, or both texts, are of that time. `label` is the seed input's class where that is known.
-    `looks` has each device's last answer, by its name, where there is one; the latest comes last.
+    Both texts are those that models return, None of class models.
     """
 
     kind: ReplayKind
     deviated: bool
-    label: int | None = None
     original_text: str | None = None
     deployed_text: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayInput(InputOfReplay):
+    """An input to be sent to both models again; a replay stores all of it but `sample`.
+
+    `deviated` is of the device `replica` where that isn't ""; both labels, or both texts, are of that
+    time. `label` is the seed input's class where that is known. `looks` has each device's last
+    answer, by its name, where there is one; the latest comes last.
+    """
+
+    label: int | None = None
     looks: Annotated[Mapping[str, ReplayResult], BeforeValidator(_or_none)] = field(
         default_factory=dict
     )

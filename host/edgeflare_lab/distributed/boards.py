@@ -133,15 +133,15 @@ class _OpenCampaign:
             self._open_store(place)
 
     def do(self, shard: Shard) -> Any:
-        """Do a shard, after `prepare`; return what its part returns. Raises what that raises."""
+        """Do a shard, after `prepare`; return what its stage returns. Raises what that raises."""
         store = self._store
         assert store is not None  # noqa: S101 - it was opened by `prepare`
         assert self._sides is not None  # noqa: S101 - as `prepare` found no problem
         config = config_from(store.campaign, shard.store)
-        if shard.part != "options":  # which stores its configuration
+        if shard.stage != "options":  # which stores its configuration
             config = with_patience(config)
         campaign = Campaign(config, self._original, self.fleet, self._sides, store, self.reporter)
-        return campaign.do(shard.part, shard.seed_ids)
+        return campaign.do(shard.stage, shard.seed_ids)
 
     def _check_files(self) -> None:
         for name, digest in self.opening.files.items():

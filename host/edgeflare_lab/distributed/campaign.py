@@ -6,20 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edgeflare.answers.interface import ModelInterface
-from edgeflare.campaign.events import Reporter, Stage, Step
+from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, check_one_model
-from edgeflare.campaign.search_stage import FloorCounts, SearchStage
-from edgeflare.campaign.seed_stage import SeedStage
+from edgeflare.campaign.queries.stage import QueryStage
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.stages import Campaign, Part
-from edgeflare.campaign.status import all_searched, count_outcomes, expected_outcomes
-from edgeflare.campaign.survey.stage import SurveyStage
+from edgeflare.campaign.stages import STAGES, Campaign
 from edgeflare.devices import DeviceState, DeviceStatus, LoadedModel
 from edgeflare.devices.equivalence import Bits, check_equal_answers, check_same_fingerprints
 from edgeflare.devices.telemetry import Minutes
-from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
+from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.models import OriginalModel
-from edgeflare.store import Store
+from edgeflare.store import SeedRecord, Store
 
 if TYPE_CHECKING:
     from edgeflare_lab.distributed.cluster import DaskCluster
@@ -93,6 +90,11 @@ class RemoteFleet(Fleet):
         gone = {board.name for board in boards}
         self.sessions = tuple(one for one in self.sessions if one.name not in gone)
 
+    def described(self, config: CampaignConfig) -> str:
+        """Return their names: those in the configuration may stand for all."""
+        del config
+        return ", ".join(session.name for session in self)
+
     def close(self) -> None:
         """Let the workers close them."""
         self._on_close()
@@ -121,24 +123,21 @@ class SharedCampaign(Campaign):
         self._answers: Sequence[Bits] | None = None
         self._next = 0.0
 
-    def _part(self, part: Part) -> Any:
-        if part == "outputs":
+    def _stage(self, name: str) -> Any:
+        stage = STAGES[name](self._run)
+        if isinstance(stage, QueryStage) and stage.scope == "seed":
+            return self._do_shards(name, stage)
+        if name == "options" and not self._run.config.search.tune:
+            return self.do(name)
+        if name == "outputs":
             return self._detect_outputs()
-        if part == "answer":
-            return self._answer()
-        if part == "survey":
-            return self._survey()
-        if part == "search":
-            return self._search()
-        if part == "options" and not self._config.search.tune:
-            return self.do(part)
-        if part == "pursuit" and self._config.survey.pursuit:
+        if name == "pursuit" and self._run.config.survey.pursuit:
             self._reporter(Stage("pursuit", "after what the survey saw"))
-        (value,) = self._cluster.run(part, None, lambda _: self._reporter.tick())
-        if part == "options":
+        (value,) = self._cluster.run(name, None, lambda _: self._reporter.tick())
+        if name == "options":
             chosen = self._store.setting("search", "options")
-            search = self._config.search.model_copy(update={"options": chosen})
-            self._config = self._config.model_copy(update={"search": search})
+            search = self._run.config.search.model_copy(update={"options": chosen})
+            self._run.config = self._run.config.model_copy(update={"search": search})
         return value
 
     def _detect_outputs(self) -> None:
@@ -148,98 +147,33 @@ class SharedCampaign(Campaign):
             self._reporter(Stage("seed queries", "both models", total))
             (seconds,) = self._cluster.run("outputs", None, lambda _: self._reporter.tick())
         self.do("outputs")
-        assert self._readers is not None  # noqa: S101 - it was detected just now
-        self._readers = self._readers._replace(seconds=seconds[0], host_seconds=seconds[1])
-        self._original.read_with(self._readers.original)
+        assert self._run.readers is not None  # noqa: S101 - it was detected just now
+        self._run.readers = self._run.readers._replace(seconds=seconds[0], host_seconds=seconds[1])
 
-    def _answer(self) -> None:
-        total = self._store.seed_count()
-        self._reporter(Stage("seed queries", "both models", total))
+    def _do_shards(self, name: str, stage: QueryStage[SeedRecord, Any]) -> None:
+        """Do a stage until no seed is left, or no more can be done, and show its progress."""
 
         def pending() -> list[str]:
-            return SeedStage(*self._common()).pending()
+            return [seed.id for seed in stage.pending("")]
 
-        def show(before: int, finished: int) -> None:
-            self._reporter(Step(total - before + finished))
-
-        if self._run_shards("answer", pending, show):
-            raise DeviceAwayError("seeds are left that the models have not answered")
-        SeedStage(*self._common()).check_answered()
-
-    def _survey(self) -> None:
-        def pending() -> list[str]:
-            return SurveyStage(*self._common()).pending()
-
-        if not pending():
+        left, values = pending(), list[Any]()
+        if not left and name == "survey":
             return
-        total = self._store.seed_count()
-        self._reporter(Stage("survey", f"far from the seeds, on {self._names()}", total))
-
-        def show(before: int, finished: int) -> None:
-            del before, finished
-            self._reporter(Step(min(total, self._store.survey_counts("survey").seeds)))
-
-        self._run_shards("survey", pending, show)
-
-    def _search(self) -> None:
-        total = expected_outcomes(self._store)
-        what = f"{self._config.search.strategy} on {self._names()}"
-        self._reporter(Stage("search", what, total))
-        counts: list[FloorCounts] = []
-
-        def pending() -> list[str]:
-            return SearchStage(*self._common()).pending()
-
-        def show(before: int, finished: int) -> None:
-            del before, finished
-            self._show_search()
-
-        self._show_search()
-        try:
-            self._run_shards("search", pending, show, counts)
-        finally:
-            self._show_search()
-        stage = SearchStage(*self._common())
-        ended, below = (sum(column) for column in zip((0, 0), *counts, strict=True))
-        stage.report_floor(FloorCounts(ended, below))
-        if not all_searched(self._store):
-            stage.report_remaining()
-
-    def _show_search(self) -> None:
-        so_far = count_outcomes(self._store)
-        self._reporter(Step(so_far.done, so_far.found, so_far.searched, so_far.queries))
-
-    def _run_shards(
-        self,
-        part: Part,
-        pending: Callable[[], list[str]],
-        show: Callable[[int, int], None],
-        values: list[Any] | None = None,
-    ) -> list[str]:
-        """Run a part until no seed is left, or no more can be done; return those that are left.
-
-        `show` is called about once a second, with the number of seeds that were left at the
-        beginning, and of those in finished shards.
-        """
-        left = pending()
+        event = stage.event()
+        self._reporter(event)
         while left:
             before = len(left)
 
             def tick(finished: int, before: int = before) -> None:
                 if time.monotonic() >= self._next:
                     self._next = time.monotonic() + _EVERY_S
-                    show(before, finished)
+                    self._reporter(stage.shown((event.total or 0) - before + finished))
 
-            found = self._cluster.run(part, left, tick)
-            if values is not None:
-                values += found
+            values += self._cluster.run(name, left, tick)
             left = pending()
             if len(left) == before:  # the devices' limits are reached
                 break
-        return left
-
-    def _names(self) -> str:
-        return ", ".join(session.name for session in self._fleet)
+        stage.collect(values, left)
 
     def _compare_devices(self) -> None:
         answers = [bits for of_worker in self._cluster.each("probes") for bits in of_worker]

@@ -17,7 +17,6 @@ from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import LeaseOwner
 from edgeflare.campaign.provenance import environment_differences
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.stages import Part
 from edgeflare.devices import DeviceStatus
 from edgeflare.devices.equivalence import Bits
 from edgeflare.errors import (
@@ -75,7 +74,7 @@ class _WorkerGoneError(Exception):
 
 
 class DaskCluster:
-    """A connection to a Dask scheduler, whose workers do the parts of one campaign.
+    """A connection to a Dask scheduler, whose workers do the stages of one campaign.
 
     `address` is the scheduler's, ``tls://HOST:8786``; without TLS it is refused where it isn't
     loopback, unless `insecure`. A context manager, for one campaign; all methods are called by its
@@ -210,10 +209,10 @@ class DaskCluster:
 
     # What its stages need
 
-    def each(self, part: Part) -> list[Any]:
-        """Let every worker do the part; return what they return, in the order of the devices."""
-        self._is_probed = self._is_probed or part == "probes"
-        asked = [(one, self._submit(part, None, [one])) for one in self._workers.values()]
+    def each(self, stage: str) -> list[Any]:
+        """Let every worker do the stage; return what they return, in the order of the devices."""
+        self._is_probed = self._is_probed or stage == "probes"
+        asked = [(one, self._submit(stage, None, [one])) for one in self._workers.values()]
         found = []
         for worker, future in asked:
             try:
@@ -229,12 +228,12 @@ class DaskCluster:
         return found
 
     def run(
-        self, part: Part, seed_ids: Sequence[str] | None, on_tick: Callable[[int], None]
+        self, stage: str, seed_ids: Sequence[str] | None, on_tick: Callable[[int], None]
     ) -> list[Any]:
-        """Let the workers do the part for these seeds, in shards, or one of them do all of it.
+        """Let the workers do the stage for these seeds, in shards, or one of them do all of it.
 
         Returns what each shard returned. `on_tick` is called several times a second with the number
-        of seeds in finished shards. Raises what the part raises, DeviceAwayError where no worker is
+        of seeds in finished shards. Raises what the stage raises, DeviceAwayError where no worker is
         left, UnreachableError where the scheduler is gone.
         """
         shards = Shards(seed_ids)
@@ -250,7 +249,7 @@ class DaskCluster:
                 self._take_back(shards, sent)
                 while ready and shards.are_left and len(sent) < _AHEAD * len(ready):
                     ids = shards.take(len(ready), sum(len(one.boards) for one in ready))
-                    future = self._submit(part, ids, ready)
+                    future = self._submit(stage, ids, ready)
                     future.add_done_callback(self._events.put)
                     sent[future.key] = Sent(future, ids, frozenset(one.address for one in ready))
                 for future in self._finished():
@@ -271,11 +270,11 @@ class DaskCluster:
 
     # Shards
 
-    def _submit(self, part: Part, ids: Sequence[str] | None, workers: Sequence[Worker]) -> Any:
+    def _submit(self, stage: str, ids: Sequence[str] | None, workers: Sequence[Worker]) -> Any:
         return self._client.submit(
             do_shard,
-            Shard(self._request, self._place, part, ids),
-            key=self._key(part),
+            Shard(self._request, self._place, stage, ids),
+            key=self._key(stage),
             workers=[worker.address for worker in workers],
             pure=False,
             retries=_RETRIES,
@@ -316,7 +315,7 @@ class DaskCluster:
                 shards.give_back(one.seed_ids)
 
     def _value(self, done: Done) -> Any:
-        """Return what a shard's part returned. Raises what it raised."""
+        """Return what a shard's stage returned. Raises what it raised."""
         self._report(done)
         if done.problem is not None:
             raise done.problem

@@ -6,7 +6,6 @@ Both ends are of one version of edgeflare, which each worker states in `Offer`.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from edgeflare.campaign.stages import Part
 from edgeflare.errors import EdgeFlareError
 from edgeflare_lab.distributed.campaign import Board
 
@@ -61,21 +60,21 @@ class Opened(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """A part of a campaign for one worker: for the seeds of these ids, or for all (None).
+    """A stage of a campaign for one worker, by its name: for the seeds of these ids, or for all (None).
 
     `store` is the campaign's folder, or its address in a database.
     """
 
     opening: Opening
     store: str
-    part: Part
+    stage: str
     seed_ids: Sequence[str] | None
 
 
 class Done(NamedTuple):
     """How a shard ended.
 
-    `value`: what the part returned, after so many `seconds`. `problem`: why it could not be done
+    `value`: what the stage returned, after so many `seconds`. `problem`: why it could not be done
     by `worker`; others may, where `is_away`. `notices`: what to report, and whether to store it.
     """
 

@@ -25,7 +25,7 @@ from edgeflare import (
 )
 from edgeflare.analysis import check_healthy, check_limits, rank_campaigns, replay_summary
 from edgeflare.assertions.failure import failure_text
-from edgeflare.campaign.seed_stage import OutputReaders, SeedStage
+from edgeflare.campaign.queries.seeds import SeedStage
 from edgeflare.devices import connect
 from edgeflare.nightly.comparison import answers_checks
 from edgeflare.reports import summary_document
@@ -187,13 +187,13 @@ def test_an_honest_model_costs_three_queries_more(tmp_path: Path) -> None:
 def test_another_device_repeats_the_answers_where_the_first_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = SeedStage.answer
+    end = SeedStage.end
 
-    def lose_the_first(self: SeedStage, read: OutputReaders) -> None:
-        answer(self, read)
+    def lose_the_first(self: SeedStage) -> None:
+        end(self)
         self._fleet.sessions[0].close()
 
-    monkeypatch.setattr(SeedStage, "answer", lose_the_first)
+    monkeypatch.setattr(SeedStage, "end", lose_the_first)
     summary = summarize(campaign(tmp_path, honest, devices=["local", "local"]))
     assert summary.unfinished == 0
     assert summary.total_queries["measuring"] >= 3

@@ -59,7 +59,7 @@ class _Open:
 
     def do(self, shard: Shard) -> str:
         self.reporter.notice(f"of {self.opening.name}")
-        return f"{self.opening.name} {shard.part}"
+        return f"{self.opening.name} {shard.stage}"
 
     def close(self) -> None:
         self._made.log.append(f"close {self.opening.name}")

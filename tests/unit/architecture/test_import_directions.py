@@ -51,7 +51,7 @@ LAYERS = (
     {"strategies"},
     {"store"},
     {"scheduler"},
-    {"words/changes", "words/control", "words/preflight"},
+    {"words/changes", "words/control", "words/preflight", "words/replay"},
     {"campaign"},
     {"explanation"},
     {"analysis"},

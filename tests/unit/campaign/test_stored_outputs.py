@@ -2,12 +2,15 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from edgeflare.answers import DETECTIONS
 from edgeflare.answers.interface import ModelInterface
-from edgeflare.campaign.seed_stage import SeedStage
+from edgeflare.campaign.queries.seeds import OutputsStage
+from edgeflare.campaign.queries.stage import CampaignRun
+from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import StoreError
 from edgeflare.models import InputSpec, TensorInfo
 from edgeflare.store import Store
@@ -20,9 +23,11 @@ SIDE = ModelInterface(IMAGES, BOXES, kind=DETECTIONS, task="detection", outputs=
 def read(folder: Path, **output: Any) -> Any:
     with Store.create(folder, {}, environment={}) as store:
         store.set_models({"output": output}, {"output": output})
-        absent: Any = None
-        stage = SeedStage(absent, absent, (), absent, store, absent, {"": ["board"]})  # type: ignore[arg-type]
-        return stage.detect_outputs((SIDE, SIDE))
+        absent: Any = MagicMock()
+        config = CampaignConfig.model_construct(search=SearchConfig())
+        run = CampaignRun(config, absent, absent, (SIDE, SIDE), store, absent, {"": ["board"]})
+        OutputsStage(run).do()
+        return run.readers
 
 
 def test_a_detectors_format_comes_back(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from search_models import Listener, ListeningDevice, Shelf, heard
 
 from edgeflare.answers.oracles import LabelOracle, Oracle, ToleranceOracle, TranscriptOracle
-from edgeflare.campaign.search_stage import outcome_record
+from edgeflare.campaign.queries.search import outcome_record
 from edgeflare.scheduler import Budget, Feed, Scheduler, SearchJob, SearchJobResult, SearchSettings
 from edgeflare.scheduler.search_job import ParetoFront
 from edgeflare.types import Answer, Ask, Decision, Outcome, Outputs, Search, Seed, Status

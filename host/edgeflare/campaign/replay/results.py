@@ -1,10 +1,11 @@
 """The result of each input of a replay, from the replay's folder alone."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from edgeflare._internal.records import in_json
 from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.answers.parts import Margins
@@ -16,7 +17,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.devices.runtimes import BY_EXTENSION
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
-from edgeflare.store.records import ReplayInput, ReplayKind, ReplayResult
+from edgeflare.store.records import InputOfReplay, ReplayInput, ReplayResult
 from edgeflare.store.state import StoredReplay
 from edgeflare.types import TRIGGERS, Decision, Status
 
@@ -42,8 +43,8 @@ _UNDECIDED: Mapping[Status, ReplayState] = {
 }
 
 
-@dataclass(frozen=True)
-class ReplayedInput:
+@dataclass(frozen=True, kw_only=True)
+class ReplayedInput(InputOfReplay):
     """One input on one device, before and now.
 
     `state`: "fixed" deviated when last sent and doesn't now, "still" did and does, "new" didn't and
@@ -54,34 +55,22 @@ class ReplayedInput:
     texts are those that models return, None of class models. `difference` has what differs now in
     words, of detections and of values. Margins are top-1 minus top-2 probability now (of transcripts
     that differ: of the words that do), None where there is no answer or the device returns labels
-    only. `l2` is the distance to the seed input, as `edgeflare.metrics` has it. `sample` is the
-    digest of the stored input.
+    only.
     """
 
-    id: str
-    kind: ReplayKind
-    seed_id: str
     device: str
     state: ReplayState
-    deviated: bool
     original_label_before: int | None
     deployed_label_before: int | None
-    original_label: int | None
-    deployed_label: int | None
     decision: Decision | None
     original_margin: float | None
     deployed_margin: float | None
-    l2: float | None
-    sample: str
     detail: str = ""
-    replica: str = ""
     original_text_before: str | None = None
     deployed_text_before: str | None = None
-    original_text: str | None = None
-    deployed_text: str | None = None
     difference: str | None = None
 
-    @property
+    @in_json
     def margin(self) -> float | None:
         """The smaller one of both models' margins, as far as they are known."""
         return Margins(self.original_margin, self.deployed_margin).smaller
@@ -112,11 +101,6 @@ class ReplayedInput:
                 _words_differ(self.deployed_text_before, self.deployed_text)
             )
         return None not in before and before != (self.original_label, self.deployed_label)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, `margin` among them."""
-        decision = None if self.decision is None else self.decision.value
-        return {**asdict(self), "decision": decision, "margin": self.margin}
 
 
 def stored_replay(store: Store) -> StoredReplay:

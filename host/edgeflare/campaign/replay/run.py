@@ -35,6 +35,7 @@ from edgeflare.store.location import LONGEST_NAME, is_campaign, is_corpus
 from edgeflare.store.records import ReplayInput
 from edgeflare.store.state import StoredReplay
 from edgeflare.types import Sample
+from edgeflare.words import replay
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -290,7 +291,7 @@ def _check_sound(taken: int | None, given: int | None, name: str) -> None:
 
 
 def _shape(height: int, width: int, channels: int) -> str:
-    return f"{height} x {width} x {channels}"
+    return " x ".join(map(str, (height, width, channels)))
 
 
 def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:
@@ -320,17 +321,13 @@ def _notices(
     notices = []
     what = f"the {source.kind} {source.folder}"
     if not source.store.state.finished:
-        notices.append(f"{what} is not finished: what it found so far is replayed")
+        notices.append(replay.unfinished(what))
     if only is None and all(entry.kind == "seed" for entry in chosen):
-        notices.append(f"{what} has no triggering input: only its seed inputs are compared")
+        notices.append(replay.without_triggers(what))
     known = source.store.models.get("original")
     if known and not _same_file(config.original.path, known):
-        notices.append(
-            f"the original model {config.original.path.name} is another file than "
-            f"{source.folder.name} was found with: what is fixed or new may be so by that"
-        )
+        notices.append(replay.another_original(config.original.path.name, source.folder.name))
     notices += (
-        f"{changed} since: what is fixed or new may be so by that"
-        for changed in changed_additions(config, source.store)
+        replay.changed_since(changed) for changed in changed_additions(config, source.store)
     )
     return notices

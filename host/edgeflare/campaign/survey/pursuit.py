@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,14 +12,13 @@ from edgeflare.answers.metrics import top_label
 from edgeflare.answers.oracles import certainty
 from edgeflare.answers.parts import Margins
 from edgeflare.campaign.events import Stage, Step
-from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.queries.stage import QueryStage
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.campaign.survey.stage import survey_records
-from edgeflare.devices import DeviceState
-from edgeflare.errors import DeviceAwayError, InferenceFailedError, StoreError
-from edgeflare.models import AnswerReader, OriginalModel
-from edgeflare.scheduler import Feed, SurveyJob, SurveyResult, chain_seed
+from edgeflare.errors import InferenceFailedError, StoreError
+from edgeflare.models import OriginalModel
+from edgeflare.scheduler import Job, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import SeedRecord, Store, SurveyRecord
 from edgeflare.store.samples import LazySamples
 from edgeflare.store.state import FaultThreshold, StoredFault
@@ -43,98 +42,86 @@ from edgeflare.types import Output, Query, Sample, with_row
 
 _PURPOSE = "pursuit"
 _UNUSABLE = Screened(-1.0, None)
+_Inputs: TypeAlias = tuple[SeedRecord, list[Surveyed]]
+"""The inputs of one seed that are not answered."""
 
 
-class PursuitStage(CampaignStage):
-    """The pursuit after a finished survey; `reader` reads the deployed model's outputs."""
+class PursuitStage(QueryStage[_Inputs, SurveyResult[SeedRecord]]):
+    """The pursuits after a finished survey, of which every replica has its own.
 
-    def pursue(self, reader: AnswerReader) -> None:
-        """Run the pursuits that have not ended, and store the faults that they find.
+    A round of all of them is asked at once, and the next one begins when it is answered; the faults
+    that a pursuit finds are stored at its end.
+    """
 
-        Every replica has its own. A round of all of them is asked at once, and the next one begins
-        when it is answered. Raises what the scheduler raises.
-        """
+    name = "pursuit"
+    is_limited = may_remain = True
+
+    def begin(self) -> bool:
         if self._config.survey.pursuit == 0:
-            return
-        ended = dict(self._store.state.faults or {})
-        pursuits = [
-            _Pursuit(replica, self._store, self._original, self._config)
+            return False
+        self._kind = self._store.kind
+        ended = self._store.state.faults or {}
+        pursuits = (
+            _Pursuit(replica, self._store, self._run.original, self._config)
             for replica in self._replicas
             if replica not in ended and self._is_surveyed(replica)
-        ]
-        active = [pursuit for pursuit in pursuits if pursuit.answered]
-        if not active:
-            return
+        )
+        self._active = {pursuit.replica: pursuit for pursuit in pursuits if pursuit.answered}
+        if not self._active:
+            return False
         self._reporter(Stage("pursuit", "after what the survey saw"))
-        while active:
-            for one in active:
-                one.proceed()
-            for one in active:
-                if one.faults is not None:
-                    ended[one.replica] = one.faults
-                    self._store.state.faults = ended
-            active = [one for one in active if one.faults is None]
-            if active and not self._answer(active, reader):
-                return
+        return self.again()
 
-    def _answer(self, active: Sequence["_Pursuit"], reader: AnswerReader) -> bool:
-        """Ask what is open of each pursuit's round; return whether all of it is answered."""
-        of_replica = {one.replica: one for one in active}
-        kind = self._store.kind
-        feeds = {
-            replica: Feed(self._jobs(of_replica[replica]) if replica in of_replica else iter(()))
-            for replica in self._replicas
-        }
+    def again(self) -> bool:
+        """Go on to each pursuit's next round; store the faults of those that have ended."""
+        for pursuit in self._active.values():
+            pursuit.proceed()
+        for replica, pursuit in tuple(self._active.items()):
+            if pursuit.faults is not None:
+                ended = self._store.state.faults or {}
+                self._store.state.faults = {**ended, replica: pursuit.faults}
+                del self._active[replica]
+        return bool(self._active)
 
-        def add(result: SurveyResult[SeedRecord], name: str) -> None:
-            pursuit = of_replica[self._replica_of[name]]
-            records, cost = survey_records(
-                result,
-                self._store,
-                replica=pursuit.replica,
-                device_name=name,
-                kind=kind,
-                phase=pursuit.round.phase,
-                round=pursuit.number,
-                first=pursuit.first_numbers[result.key.id],
-            )
-            cost = replace(cost, host_only_queries=pursuit.take_screened(result.key.id))
-            self._store.add_survey(records, [cost])
-            pursuit.add(records)
+    def pending(self, replica: str) -> Iterator[_Inputs]:
+        pursuit = self._active.get(replica)
+        return iter(()) if pursuit is None else pursuit.open_inputs()
 
-        scheduler = self._scheduler(
-            self._by_device(feeds),
-            reader,
-            limited=True,
+    def job(self, item: _Inputs, replica: str) -> SurveyJob[SeedRecord]:
+        seed, inputs = item
+        return SurveyJob(
+            seed,
+            partial(_plan, inputs),
+            self._oracle,
+            self._config.search.confirmations,
+            self._store,
+            len(inputs),
+            self._config.survey.sampling.sure,
+            held_bytes=sum(one.sample.nbytes for one in inputs),
+            row=self._rows.get(seed.id),
         )
 
-        def show() -> None:
-            self._reporter(Step(sum(one.queries for one in active)))
+    def write(self, result: SurveyResult[SeedRecord], device: str) -> None:
+        pursuit = self._active[self._replica_of[device]]
+        records, cost = survey_records(
+            result,
+            self._store,
+            replica=pursuit.replica,
+            device_name=device,
+            kind=self._kind,
+            phase=pursuit.round.phase,
+            round=pursuit.number,
+            first=pursuit.first_numbers[result.key.id],
+        )
+        cost = replace(cost, host_only_queries=pursuit.take_screened(result.key.id))
+        self._store.add_survey(records, [cost])
+        pursuit.add(records)
 
-        try:
-            scheduler.run(add, show)
-        finally:
-            show()
-        if scheduler.left and any(one.state is DeviceState.RETIRED for one in self._fleet):
-            raise DeviceAwayError(
-                "the pursuit after the survey is not finished: "
-                f"{self._fleet.describe_unavailable()}"
-            )
-        return not scheduler.left
+    def tick(self, under_way: Sequence[Job[Any]] = ()) -> None:
+        self._reporter(Step(sum(pursuit.queries for pursuit in self._active.values())))
 
-    def _jobs(self, pursuit: "_Pursuit") -> Iterator[SurveyJob[SeedRecord]]:
-        for seed, inputs in pursuit.open_inputs():
-            yield SurveyJob(
-                seed,
-                partial(_plan, inputs),
-                self._oracle,
-                self._config.search.confirmations,
-                self._store,
-                len(inputs),
-                self._config.survey.sampling.sure,
-                held_bytes=sum(one.sample.nbytes for one in inputs),
-                row=self._rows.get(seed.id),
-            )
+    def remaining(self) -> str:
+        return "the pursuit after the survey is not finished"
 
     def _is_surveyed(self, replica: str) -> bool:
         """Whether the survey of every seed is finished, and has an answer."""
@@ -216,7 +203,7 @@ class _Pursuit:
                 return
             self._close()
 
-    def open_inputs(self) -> Iterator[tuple[SeedRecord, list[Surveyed]]]:
+    def open_inputs(self) -> Iterator[_Inputs]:
         """Yield the round's inputs that are not answered, those of one seed together."""
         inputs: defaultdict[str, list[Surveyed]] = defaultdict(list)
         for key, made, sample, original in zip(

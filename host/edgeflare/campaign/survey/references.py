@@ -10,16 +10,15 @@ from typing import NamedTuple, TypeAlias
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
 from edgeflare.answers import common_kind
-from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.oracles import Oracle
 from edgeflare.campaign.events import Stage, Step
-from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.queries.stage import CampaignStage
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.survey import INT8, SurveyConfig, float_model
 from edgeflare.campaign.status import replica_names
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
-from edgeflare.models import AnswerReader, OriginalModel
+from edgeflare.models import OriginalModel
 from edgeflare.models.quantized import (
     CALIBRATED_ON,
     DYNAMIC,
@@ -144,7 +143,9 @@ _Questions: TypeAlias = Mapping[SurveyKey, _Question]
 class ReferenceStage(CampaignStage):
     """Asks each reference about the seeds and the inputs of the survey, on the host."""
 
-    def check(self, original: ModelInterface) -> None:
+    name = "references"
+
+    def check(self) -> None:
         """Check references that haven't answered yet, before a device is asked.
 
         Raises UsageError where a campaign has other seeds than this one, or a float model has
@@ -160,9 +161,9 @@ class ReferenceStage(CampaignStage):
                 if _name(reference) not in answered:
                     self._check_seeds(folder_at(reference, stated=False))
             elif model != path and str(model) not in answered:
-                self._check_model(model, original)
+                self._check_model(model)
 
-    def _check_model(self, file: Path, original: ModelInterface) -> None:
+    def _check_model(self, file: Path) -> None:
         if not file.is_file():
             raise UsageError(f"there is no model file {file}, of which references are made")
         known = self._store.state.float_models
@@ -172,15 +173,16 @@ class ReferenceStage(CampaignStage):
                 "a new campaign"
             )
         try:
-            self._open(file, original).close()
+            self._open(file).close()
         except ModelError as error:
             raise UsageError(
                 f"int8 models of {file} can't stand beside {self._config.original.path}: {error}; "
                 "both need the same input and output"
             ) from error
 
-    def _open(self, file: Path, original: ModelInterface) -> OriginalModel:
+    def _open(self, file: Path) -> OriginalModel:
         """Return an ONNX model with the original's interface. Raises ModelError."""
+        original = self._run.sides[0]
         model = OriginalModel(file, "onnx", _OPTIONS, timeout_s=self._config.original_timeout_s)
         shapes = {output.name: output.shape for output in model.outputs}
         name = original.output.name if original.output.name in shapes else next(iter(shapes))
@@ -211,18 +213,18 @@ class ReferenceStage(CampaignStage):
                 "both need the same seeds, under the same names"
             )
 
-    def answer(self, original: ModelInterface, reader: AnswerReader) -> None:
+    def do(self) -> None:
         """Store the references' answers that aren't stored yet.
 
-        `original` is the original's interface, which int8 references share, `reader` reads their
-        outputs. Raises ModelError where no int8 model can be made, StoreError.
+        Int8 references have the original's interface. Raises ModelError where none can be made,
+        StoreError.
         """
         surveyed, own = _surveyed(self._store), self._own()
         known = dict(self._store.state.references)
         for reference in self._config.survey.references if surveyed else ():
             model = float_model(reference, self._config.original.path)
             if model is not None:
-                known |= self._answer_int8(model, original, reader, {**surveyed, **own}, known)
+                known |= self._answer_int8(model, {**surveyed, **own}, known)
             else:
                 known |= self._copy(reference, surveyed, own, known)
             self._store.state.references = known
@@ -239,8 +241,6 @@ class ReferenceStage(CampaignStage):
     def _answer_int8(
         self,
         model: Path,
-        original: ModelInterface,
-        reader: AnswerReader,
         questions: _Questions,
         known: Mapping[str, Reference],
     ) -> dict[str, Reference]:
@@ -258,12 +258,12 @@ class ReferenceStage(CampaignStage):
                 self._reporter.notice(words)
 
         if of:
-            self._check_model(model, original)
+            self._check_model(model)
             models = self._store.state.float_models
             self._store.state.float_models = {**models, str(model): file_sha256(model)}
         self._reporter(Stage("references", f"making int8 models of {model.name}"))
         samples = list(islice(self._store.seed_samples(), CALIBRATED_ON))
-        inputs = calibration_inputs(samples, original.spec)
+        inputs = calibration_inputs(samples, self._run.sides[0].spec)
         with translate_errors(self._store.folder):
             made = make_references(model, inputs, self._store.folder / REFERENCES, report)
         total = len(made) * len(questions)
@@ -274,7 +274,7 @@ class ReferenceStage(CampaignStage):
             missing = [one for key, one in questions.items() if key not in stored]
             done += len(questions) - len(missing)
             self._reporter(Step(done))
-            for part in self._answers(file, name + of, missing, original, reader):
+            for part in self._answers(file, name + of, missing):
                 self._store.add_reference_answers([one for one in part if one is not None])
                 done += len(part)
                 self._reporter(Step(done))
@@ -295,14 +295,13 @@ class ReferenceStage(CampaignStage):
         file: Path,
         name: str,
         questions: Sequence[_Question],
-        original: ModelInterface,
-        reader: AnswerReader,
     ) -> Iterator[list[ReferenceAnswer | None]]:
         """Yield a model's answers, some at a time; None where it can't answer."""
-        if not questions:
+        readers = self._run.readers
+        if not questions or readers is None:
             return
         inputs = SurveyInputs.begin(self._store, self._config.survey.families)
-        model = self._open(file, original)
+        model = self._open(file)
 
         def sample(one: _Question) -> Sample:
             surveyed = one.surveyed
@@ -318,7 +317,7 @@ class ReferenceStage(CampaignStage):
             return one.answer(name, output, self._oracle)
 
         try:
-            model.read_with(reader)
+            model.read_with(readers.original)
             for one in questions:  # what they share is read once, before threads ask for it
                 if one.surveyed is not None:
                     _ = inputs.partners, inputs.seed(one.surveyed)

@@ -1,19 +1,15 @@
 """The survey: what both models answer far from the seeds, before anything is searched."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from edgeflare._internal.text import names_text
 from edgeflare.answers import AnswerKind
 from edgeflare.campaign.events import Stage, Step
-from edgeflare.campaign.fleet import CampaignStage
+from edgeflare.campaign.queries.stage import QueryStage
 from edgeflare.campaign.survey.inputs import SurveyInputs
-from edgeflare.devices import DeviceState
-from edgeflare.errors import DeviceAwayError
-from edgeflare.models import AnswerReader
-from edgeflare.scheduler import Feed, SurveyAnswer, SurveyJob, SurveyResult, chain_seed
+from edgeflare.scheduler import SurveyAnswer, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import SeedRecord, Store, SurveyedSeed, SurveyRecord
 from edgeflare.store.survey import SurveyPhase
 from edgeflare.survey.sampling import SurveyPlan, survey
@@ -22,54 +18,14 @@ _PURPOSE = "survey"
 """What the random numbers of a survey are drawn for; those of a search are independent of them."""
 
 
-class SurveyStage(CampaignStage):
-    """The survey from every seed that both models answered; `reader` reads the deployed outputs."""
+class SurveyStage(QueryStage[SeedRecord, SurveyResult[SeedRecord]]):
+    """The survey from every seed that both models answered."""
 
-    def survey(self, reader: AnswerReader) -> None:
-        """Survey every seed that is not surveyed yet. Raises what the scheduler raises."""
-        pending = {replica: self._pending(replica) for replica in self._replicas}
-        left = sum(map(len, pending.values()))
-        if not left:
-            return
-        inputs = SurveyInputs.begin(self._store, self._config.survey.families)
-        kind = self._store.kind
-        total = self._store.seed_count() * len(self._replicas)
-        done = total - left
-        self._reporter(
-            Stage("survey", f"far from the seeds, on {names_text(self._config.devices)}", total)
-        )
-        self._reporter(Step(done))
+    name = "survey"
+    scope = "seed"
+    is_limited = may_remain = True
 
-        def add(result: SurveyResult[SeedRecord], name: str) -> None:
-            nonlocal done
-            records, cost = survey_records(
-                result,
-                self._store,
-                replica=self._replica_of[name],
-                device_name=name,
-                kind=kind,
-            )
-            self._store.add_survey(records, [cost], keep_first=self._only is not None)
-            done += 1
-
-        scheduler = self._scheduler(
-            self._by_device(
-                {replica: Feed(self._jobs(seeds, inputs)) for replica, seeds in pending.items()}
-            ),
-            reader,
-            limited=True,
-        )
-        try:
-            scheduler.run(add, lambda: self._reporter(Step(done)))
-        finally:
-            self._reporter(Step(done))
-        if scheduler.left and any(one.state is DeviceState.RETIRED for one in self._fleet):
-            raise DeviceAwayError(
-                f"{total - done} of {total} seeds are not surveyed: "
-                f"{self._fleet.describe_unavailable()}"
-            )
-
-    def _pending(self, replica: str) -> list[SeedRecord]:
+    def pending(self, replica: str) -> Sequence[SeedRecord]:
         done = self._store.surveyed_seed_ids(replica)
         return [
             seed
@@ -77,27 +33,35 @@ class SurveyStage(CampaignStage):
             if seed.outputs is not None and seed.id not in done
         ]
 
-    def pending(self) -> list[str]:
-        """Return the ids of the seeds that the devices together have not surveyed."""
-        return [seed.id for seed in self._pending("")]
+    def begin(self) -> bool:
+        left = sum(len(self.pending(replica)) for replica in self._replicas)
+        if not left:
+            return False
+        self._kind = self._store.kind
+        self._inputs = SurveyInputs.begin(self._store, self._config.survey.families)
+        self._total = self._store.seed_count() * len(self._replicas)
+        self.done = self._total - left
+        self._reporter(self.event())
+        self.tick()
+        return True
 
-    def _jobs(
-        self, seeds: Sequence[SeedRecord], inputs: SurveyInputs
-    ) -> Iterator[SurveyJob[SeedRecord]]:
-        for seed in seeds:
-            yield self._job(seed, inputs)
+    def event(self) -> Stage:
+        total = self._store.seed_count() * len(self._replicas)
+        return Stage(
+            "survey", f"far from the seeds, on {self._fleet.described(self._config)}", total
+        )
 
-    def _job(self, seed: SeedRecord, inputs: SurveyInputs) -> SurveyJob[SeedRecord]:
-        config = self._config
-        sample = self._store.get_sample(seed.sample)
-        number = chain_seed(config.search.seed, seed.id, _PURPOSE)
+    def job(self, item: SeedRecord, replica: str) -> SurveyJob[SeedRecord]:
+        config, inputs = self._config, self._inputs
+        sample = self._store.get_sample(item.sample)
+        number = chain_seed(config.search.seed, item.id, _PURPOSE)
 
         def plan() -> SurveyPlan:
             rng = np.random.default_rng(number)
             return survey(sample, rng, config.survey.sampling, inputs.families, inputs.partners)
 
         return SurveyJob(
-            seed,
+            item,
             plan,
             self._oracle,
             config.search.confirmations,
@@ -105,8 +69,24 @@ class SurveyStage(CampaignStage):
             config.survey.queries,
             config.survey.sampling.sure,
             held_bytes=(2 * config.survey.queries + 1) * sample.nbytes,  # drawn, chosen, seed
-            row=self._rows.get(seed.id),
+            row=self._rows.get(item.id),
         )
+
+    def write(self, result: SurveyResult[SeedRecord], device: str) -> None:
+        records, cost = survey_records(
+            result,
+            self._store,
+            replica=self._replica_of[device],
+            device_name=device,
+            kind=self._kind,
+        )
+        self._store.add_survey(records, [cost], keep_first=self._only is not None)
+
+    def remaining(self) -> str:
+        return f"{self._total - self.done} of {self._total} seeds are not surveyed"
+
+    def shown(self, done: int) -> Step:
+        return Step(min(self._store.seed_count(), self._store.survey_counts("survey").seeds))
 
 
 def survey_records(

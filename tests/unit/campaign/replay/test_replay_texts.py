@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from edgeflare._internal.records import as_json
 from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.types import Decision
 
@@ -46,6 +47,6 @@ def test_where_it_is_not_known_what_was_recognised_nothing_is_reported_of_it() -
 
 
 def test_it_goes_out_as_json() -> None:
-    told = STILL.to_json()
+    told = as_json(STILL)
     assert told["original_text_before"] == "It is cold."
     assert told["deployed_text"] == "it is gold"

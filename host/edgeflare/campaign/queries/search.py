@@ -1,7 +1,7 @@
 """The search from every seed and, in a replicating fleet, the replay on all other devices."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
@@ -9,27 +9,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare._internal.text import names_text
-from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.metrics import is_finite, top_label
 from edgeflare.answers.oracles import is_measured
 from edgeflare.answers.parts import Margins
 from edgeflare.campaign.events import Notice, Stage, Step
-from edgeflare.campaign.fleet import CampaignStage
 from edgeflare.campaign.priority import drift_order
+from edgeflare.campaign.queries.stage import CampaignRun, QueryStage
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.seeds import partner_samples, partners
-from edgeflare.campaign.status import add_queries, count_outcomes, expected_outcomes
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.status import (
+    add_queries,
+    all_searched,
+    count_outcomes,
+    expected_outcomes,
+)
 from edgeflare.campaign.workers.pool import WorkerPool
 from edgeflare.campaign.workers.program import WorkerSettings, probed
 from edgeflare.campaign.workers.search import RemoteSearchJob
-from edgeflare.devices import DeviceState
 from edgeflare.errors import DeviceAwayError
 from edgeflare.metrics import l2, linf, snr_db
-from edgeflare.models import AnswerReader
 from edgeflare.scheduler import (
     Budget,
-    Feed,
     Job,
     SearchJob,
     SearchJobResult,
@@ -37,167 +38,133 @@ from edgeflare.scheduler import (
     SingleQueryJob,
     SingleQueryResult,
 )
-from edgeflare.store import CampaignState, OutcomeRecord, ReplayRecord, Store
+from edgeflare.store import CampaignState, OutcomeRecord, ReplayRecord, SeedRecord, Store
 from edgeflare.store.database import decoding
-from edgeflare.store.samples import LazySamples
+from edgeflare.strategies import build_strategy
 from edgeflare.survey import PARTNERS
-from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Scores, Seed, Status, Strategy, Task
+from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Scores, Seed, Status, Strategy
 
 
-class SearchStage(CampaignStage):
-    """The search from every seed; `reader` makes answers of the deployed model's outputs."""
+class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
+    """The search from every answered seed without an outcome; it returns how many have ended."""
 
-    def search(self, strategy: Strategy, reader: AnswerReader, task: Task) -> "FloorCounts":
-        """Search from every seed without an outcome; `task` is that of the models.
+    name = "search"
+    scope = "seed"
+    is_limited = True
 
-        Returns how many searches ended. Raises what the scheduler raises.
-        """
-        config = self._config
-        settings = SearchSettings(
-            strategy,
+    def __init__(self, run: CampaignRun) -> None:
+        super().__init__(run)
+        self._kind = self._store.kind
+        self._pool: WorkerPool | None = None
+        self._is_left = False
+
+    def pending(self, replica: str) -> Iterator[SeedRecord]:
+        return self._store.pending_seeds(replica, self._order(replica))
+
+    def begin(self) -> bool:
+        search = self._config.search
+        self._settings = SearchSettings(
+            strategy_of(self._config),
             Budget(
-                config.search.max_queries or None,
-                config.search.timeout_s or None,
-                config.search.max_host_queries or None,
+                search.max_queries or None,
+                search.timeout_s or None,
+                search.max_host_queries or None,
             ),
-            config.search.confirmations,
-            config.search.seed,
+            search.confirmations,
+            search.seed,
             self._store,
             self._oracle,
         )
-        digests = self._store.state.fingerprints
-        kind = self._store.kind
-        others = partners(self._store)
-        known = {
-            replica: self._known(replica) if kind.is_scored else None for replica in self._replicas
-        }
-        pool = self._workers(settings, kind, task, others, known)
-        feeds = {
-            replica: Feed(self._jobs(replica, settings, kind, others, known[replica], pool))
+        self._digests = self._store.state.fingerprints
+        self._by_distance = is_measured(dict(search))
+        self._others = partners(self._store)
+        self._known = {
+            replica: self._known_answers(replica) if self._kind.is_scored else None
             for replica in self._replicas
         }
-        scheduler = self._scheduler(
-            self._by_device(feeds),
-            reader,
-            limited=True,
-            on_flush=(lambda: None) if pool is None else pool.flush,
-        )
-        tally = _Tally(self._store)
-
-        def add(result: SearchJobResult, name: str) -> None:
-            record = outcome_record(
-                result, digests[name], device_name=name, replica=self._replica_of[name]
-            )
-            self._store.add_outcome(record, keep_first=self._only is not None)
-            add_queries(self._store, CampaignState.measuring_queries, {name: result.lost_queries})
-            tally.add(record, mostly_below_floor=result.mostly_below_floor)
-
-        names = names_text(config.devices)
+        self._pool = self._workers()
+        self._tally = _Tally(self._store)
         total = expected_outcomes(self._store)
-        to_end = total if self._only is None else tally.done + len(self._only)
-        replayed = self._store.state.is_replay
-        self._reporter(
-            Stage("replay", f"on {names}", total)
-            if replayed
-            else Stage("search", f"{config.search.strategy} on {names}", total)
+        self._to_end = total if self._only is None else self._tally.done + len(self._only)
+        self._reporter(self.event())
+        self.tick()
+        return True
+
+    def event(self) -> Stage:
+        total, devices = expected_outcomes(self._store), self._fleet.described(self._config)
+        if self._store.state.is_replay:
+            return Stage("replay", f"on {devices}", total)
+        return Stage("search", f"{self._config.search.strategy} on {devices}", total)
+
+    def job(self, item: SeedRecord, replica: str) -> SearchJob:
+        assert item.outputs is not None  # noqa: S101 - pending seeds are answered
+        seed = Seed(
+            item.id,
+            self._store.get_sample(item.sample),
+            item.outputs,
+            label=item.label,
+            others=self._others,
+            margin_floor=self._oracle.floor,
+            known=self._known[replica],
+            rate=self._store.sample_rate,
+            compares_scores=self._by_distance,
+            row=self._rows.get(item.id),
+            kind=self._kind,
         )
-        self._reporter(tally.step())
+        if self._pool is None:
+            return SearchJob(seed, self._settings)
+        return RemoteSearchJob(seed, self._settings, pool=self._pool, replica=replica)
 
-        def tick() -> None:
-            under_way = scheduler.under_way
-            self._reporter(tally.step(under_way))
-            if pool is not None:
-                left = to_end - tally.done - len(under_way)
-                pool.consider(tally.ended, left, tally.asked(under_way))
+    def write(self, result: SearchJobResult, device: str) -> None:
+        record = outcome_record(
+            result,
+            self._digests[device],
+            device_name=device,
+            replica=self._replica_of[device],
+        )
+        self._store.add_outcome(record, keep_first=self._only is not None)
+        add_queries(self._store, CampaignState.measuring_queries, {device: result.lost_queries})
+        self._tally.add(record, mostly_below_floor=result.mostly_below_floor)
 
-        try:
-            with _opencv_on_one_thread(), pool or nullcontext():
-                scheduler.run(add, tick)
-        finally:
-            self._reporter(tally.step())
-        counts = FloorCounts(tally.ended, tally.mostly_below_floor)
+    def tick(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> None:
+        tally = self._tally
+        self._reporter(tally.step(under_way))
+        if self._pool is not None and under_way:
+            left = self._to_end - tally.done - len(under_way)
+            self._pool.consider(tally.ended, left, tally.asked(under_way))
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        with _opencv_on_one_thread(), self._pool or nullcontext():
+            yield
+
+    def on_flush(self) -> None:
+        if self._pool is not None:
+            self._pool.flush()
+
+    def remain(self) -> None:
+        """Report it at the end."""
+        self._is_left = True
+
+    def end(self) -> "FloorCounts":
+        counts = FloorCounts(self._tally.ended, self._tally.mostly_below_floor)
         if self._only is None:
             self.report_floor(counts)
-            if scheduler.left:
+            if self._is_left:
                 self.report_remaining()
         return counts
 
-    def pending(self) -> list[str]:
-        """Return the ids of the answered seeds without an outcome, in the order to search from."""
-        return [seed.id for seed in self._store.pending_seeds("", self._order(""))]
+    def shown(self, done: int) -> Step:
+        so_far = count_outcomes(self._store)
+        return Step(so_far.done, so_far.found, so_far.searched, so_far.queries)
 
-    def replay(self, reader: AnswerReader) -> None:
-        """Try every device's triggers on every other device. Raises what the scheduler raises."""
-        done = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
-        counts = {name: sum(1 for _ in self._replays(name, done)) for name in self._replica_of}
-        total = sum(counts.values())
-        if not total:
-            return
-        self._reporter(Stage("replay", "every triggering input on every device", total))
-        finished = 0
+    def collect(self, values: Sequence[Any], left: Sequence[str]) -> None:
+        ended, below = (sum(column) for column in zip((0, 0), *values, strict=True))
+        self.report_floor(FloorCounts(ended, below))
+        if not all_searched(self._store):
+            self.report_remaining()
 
-        def add(answered: SingleQueryResult[OutcomeRecord], name: str) -> None:
-            nonlocal finished
-            finished += 1
-            self._store.add_replay(self._replayed(answered, name))
-
-        feeds = {
-            name: Feed(
-                SingleQueryJob(
-                    found,
-                    self._store.get_sample(found.trigger or ""),
-                    of="deployed",
-                    row=self._rows.get(found.seed_id),
-                )
-                for found in self._replays(name, done)
-            )
-            for name in self._replica_of
-        }
-        scheduler = self._scheduler(feeds, reader)
-        scheduler.run(add, lambda: self._reporter(Step(finished)))
-        self._reporter(Step(finished))
-        if scheduler.left:
-            raise DeviceAwayError(
-                f"{total - finished} of {total} replays are left: "
-                f"{self._fleet.describe_unavailable()}"
-            )
-
-    def _replayed(self, answered: SingleQueryResult[OutcomeRecord], name: str) -> ReplayRecord:
-        """Return the record of a replay; without an answer where the device can't answer."""
-        found = answered.key
-        assert found.original is not None  # noqa: S101 - a trigger has both models' answers
-        assert found.trigger is not None  # noqa: S101
-        deployed = answered.outputs.deployed if answered.outputs is not None else None
-        if deployed is None:
-            self._reporter.queue_notice(f"a replay failed: {answered.detail}")
-        return ReplayRecord(
-            seed_id=found.seed_id,
-            replica=found.replica,
-            on_device=name,
-            trigger=found.trigger,
-            deployed=np.empty(0) if deployed is None else deployed,
-            deployed_label=top_label(deployed),
-            decision=Decision.UNDECIDED
-            if deployed is None
-            else self._oracle.decide(found.original, deployed),
-        )
-
-    def _replays(self, name: str, done: set[tuple[str, str, str]]) -> Iterator[OutcomeRecord]:
-        """Give the other devices' triggers that this one was not tried on."""
-        own = self._replica_of[name]
-        for outcome in self._store.outcomes():
-            key = (outcome.seed_id, outcome.replica, name)
-            if outcome.status in TRIGGERS and outcome.replica != own and key not in done:
-                yield outcome
-
-    def _workers(
-        self,
-        settings: SearchSettings,
-        kind: AnswerKind[Any],
-        task: Task,
-        others: LazySamples,
-        known: Mapping[str, KnownAnswers | None],
-    ) -> WorkerPool | None:
+    def _workers(self) -> WorkerPool | None:
         """Return the processes that searches run in; None: they run in this one."""
         config, search = self._config, self._config.search
         left = expected_outcomes(self._store) - count_outcomes(self._store).done
@@ -208,55 +175,25 @@ class SearchStage(CampaignStage):
         oracle = {
             "name": search.oracle,
             "settings": dict(search),
-            "task": task,
-            "labels_only": not kind.is_scored,
+            "task": self._run.sides[0].task,
+            "labels_only": not self._kind.is_scored,
         }
         shared = WorkerSettings(
-            self._original.settings,
+            self._run.original.settings,
             (search.strategy, search.options, search.operators),
             oracle,
-            settings.budget,
-            settings.campaign_seed,
+            self._settings.budget,
+            self._settings.campaign_seed,
             (self._store.samples_place, self._store.sample_rate),
-            others.digests,
-            known,
+            self._others.digests,
+            self._known,
         )
         return WorkerPool(
             shared,
             None if config.workers is None else min(config.workers, left),
-            partial(probed, self._original, others),
+            partial(probed, self._run.original, self._others),
             self._reporter.queue_notice,
         )
-
-    def _jobs(
-        self,
-        replica: str,
-        settings: SearchSettings,
-        kind: AnswerKind[Any],
-        others: LazySamples,
-        known: KnownAnswers | None,
-        pool: WorkerPool | None,
-    ) -> Iterator[SearchJob]:
-        by_distance = is_measured(dict(self._config.search))
-        for record in self._store.pending_seeds(replica, self._order(replica)):
-            assert record.outputs is not None  # noqa: S101 - pending seeds are answered
-            seed = Seed(
-                record.id,
-                self._store.get_sample(record.sample),
-                record.outputs,
-                label=record.label,
-                others=others,
-                margin_floor=settings.oracle.floor,
-                known=known,
-                rate=self._store.sample_rate,
-                compares_scores=by_distance,
-                row=self._rows.get(record.id),
-                kind=kind,
-            )
-            if pool is None:
-                yield SearchJob(seed, settings)
-            else:
-                yield RemoteSearchJob(seed, settings, pool=pool, replica=replica)
 
     def _order(self, replica: str) -> Sequence[str] | None:
         """Return the ids of the seeds to search from, in order; None: all as they are stored."""
@@ -265,7 +202,7 @@ class SearchStage(CampaignStage):
         by_drift = self._config.seeds.prioritise == "drift" and self._config.survey.enabled
         return drift_order(self._store, replica) if by_drift else None
 
-    def _known(self, replica: str) -> KnownAnswers | None:
+    def _known_answers(self, replica: str) -> KnownAnswers | None:
         """Return both models' finite scores on the partners; None for other strategies."""
         if self._config.search.strategy != STRATEGY:
             return None
@@ -312,7 +249,7 @@ class SearchStage(CampaignStage):
     def report_remaining(self) -> None:
         """Report why seeds remain: devices that dropped out, or limits. Raises DeviceAwayError."""
         done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
-        if any(one.state is DeviceState.RETIRED for one in self._fleet):
+        if self._run.has_retired:
             raise DeviceAwayError(
                 f"{total - done} of {total} searches are left: {self._fleet.describe_unavailable()}"
             )
@@ -322,6 +259,63 @@ class SearchStage(CampaignStage):
                 "`edgeflare resume` with a larger one goes on"
             )
         )
+
+
+class ExchangeStage(QueryStage[OutcomeRecord, SingleQueryResult[OutcomeRecord]]):
+    """Every device's triggers are tried on every other device of a replicating fleet."""
+
+    name = "exchange"
+
+    def pending(self, replica: str) -> Iterator[OutcomeRecord]:
+        """Yield the other devices' triggers that this one was not tried on."""
+        (device,) = self._replicas[replica]
+        done = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
+        for outcome in self._store.outcomes():
+            key = (outcome.seed_id, outcome.replica, device)
+            if outcome.status in TRIGGERS and outcome.replica != replica and key not in done:
+                yield outcome
+
+    def begin(self) -> bool:
+        self._total = sum(1 for replica in self._replicas for _ in self.pending(replica))
+        if self._total:
+            what = "every triggering input on every device"
+            self._reporter(Stage("replay", what, self._total))
+        return bool(self._total)
+
+    def job(self, item: OutcomeRecord, replica: str) -> SingleQueryJob[OutcomeRecord]:
+        sample = self._store.get_sample(item.trigger or "")
+        return SingleQueryJob(item, sample, of="deployed", row=self._rows.get(item.seed_id))
+
+    def write(self, result: SingleQueryResult[OutcomeRecord], device: str) -> None:
+        """Store the record of a replay; without an answer where the device can't answer."""
+        found = result.key
+        assert found.original is not None  # noqa: S101 - a trigger has both models' answers
+        assert found.trigger is not None  # noqa: S101
+        deployed = result.outputs.deployed if result.outputs is not None else None
+        if deployed is None:
+            self._reporter.queue_notice(f"a replay failed: {result.detail}")
+        self._store.add_replay(
+            ReplayRecord(
+                seed_id=found.seed_id,
+                replica=found.replica,
+                on_device=device,
+                trigger=found.trigger,
+                deployed=np.empty(0) if deployed is None else deployed,
+                deployed_label=top_label(deployed),
+                decision=Decision.UNDECIDED
+                if deployed is None
+                else self._oracle.decide(found.original, deployed),
+            )
+        )
+
+    def remaining(self) -> str:
+        return f"{self._total - self.done} of {self._total} replays are left"
+
+
+def strategy_of(config: CampaignConfig) -> Strategy:
+    """Return the strategy that a campaign searches with. Raises UsageError."""
+    search = config.search
+    return build_strategy(search.strategy, search.options, search.operators)
 
 
 class FloorCounts(NamedTuple):

@@ -1,0 +1,1 @@
+"""The stages of a campaign that query the models."""

@@ -1,0 +1,427 @@
+"""The queries of both models on every seed of the store."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, cast
+
+from edgeflare.answers.metrics import class_scores, is_finite
+from edgeflare.answers.oracles import Oracle
+from edgeflare.campaign.events import Stage, Step
+from edgeflare.campaign.pair.health import (
+    SEEDS_REPEATED,
+    count_constant,
+    is_other_answer,
+)
+from edgeflare.campaign.pair.model_pair import (
+    RawOriginal,
+    class_names_notice,
+    readers,
+    stored_reader,
+)
+from edgeflare.campaign.priority import FIRST_SEEDS
+from edgeflare.campaign.provenance import model_identity
+from edgeflare.campaign.queries.stage import (
+    CampaignRun,
+    CampaignStage,
+    J,
+    OutputReaders,
+    QueryStage,
+)
+from edgeflare.campaign.seeds import partner_samples
+from edgeflare.campaign.status import add_queries, queries_before
+from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
+from edgeflare.models import AnswerReader, RawOutput
+from edgeflare.scheduler import Job, Original, SingleQueryJob, SingleQueryResult, chain_seed
+from edgeflare.store import CampaignState, OutcomeRecord, SeedAnswer, SeedRecord
+from edgeflare.store.state import AnswerCounts, AnswersChecked
+from edgeflare.types import Decision, Output, Query, Status
+
+_HOPELESS = 3
+"""Number of consecutive failures from the first seed on after which a device is given up."""
+_TOGETHER = 64
+"""Answers that are stored at a time: one transaction costs as much as many answers."""
+
+
+class _SeedQueries(QueryStage[SeedRecord, SingleQueryResult[SeedRecord]]):
+    """Both models are asked about seeds; each seed is inferred alone."""
+
+    def job(self, item: SeedRecord, replica: str) -> SingleQueryJob[SeedRecord]:
+        sample = self._store.get_sample(item.sample)
+        return SingleQueryJob(item, sample, row=self._rows.get(item.id))
+
+
+class OutputsStage(CampaignStage):
+    """How outputs become answers: as stored, else as detected on the first seeds, and stored.
+
+    It returns the seconds of these seeds' queries: of both models, and of the original alone. Raises
+    StoreError where what is stored is damaged.
+    """
+
+    name = "outputs"
+
+    def do(self) -> tuple[Sequence[float], Sequence[float]]:
+        run, models = self._run, self._store.models
+        if models:
+            original, deployed = (
+                stored_reader(side, models[which]["output"], self._store.folder)
+                for side, which in zip(run.sides, ("original", "deployed"), strict=True)
+            )
+            run.readers = OutputReaders(original, deployed)
+        else:
+            run.readers = self._detected()
+        run.original.read_with(run.readers.original)
+        return run.readers.seconds, run.readers.host_seconds
+
+    def _detected(self) -> OutputReaders:
+        config, sides = self._config, self._run.sides
+        first = _FirstSeeds(self._run)
+        answers = first.do()
+        raws = tuple(
+            [getattr(answer.outputs, which) for answer in answers]
+            for which in ("original", "deployed")
+        )
+        (original, deployed), doubts = readers(config, sides, (raws[0], raws[1]))
+        count = class_names_notice(config, self._store.state.class_names, original)
+        for doubt in [*doubts, *([count] if count else [])]:
+            self._reporter.notice(doubt)
+        self._store.set_models(
+            model_identity(config.original, sides[0], original, self._run.original.in_effect),
+            model_identity(
+                config.deployed, sides[1], deployed, self._fleet.sessions[0].model.runtime
+            ),
+        )
+        self._store.add_seed_answers(
+            [_scored(answer, original, deployed, self._oracle) for answer in answers], first.replica
+        )
+        return OutputReaders(
+            original, deployed, [answer.seconds for answer in answers], first.timed.seconds
+        )
+
+
+class _FirstSeeds(_SeedQueries):
+    """Both models' raw outputs on the first seeds, on the devices of the first replica."""
+
+    name = "first seeds"
+
+    def __init__(self, run: CampaignRun) -> None:
+        super().__init__(run)
+        self.replica, names = next(iter(run.replicas.items()))
+        self.timed = _Timed(RawOriginal(run.original))
+        self._replicas = {self.replica: names}
+        self._original, self._oracle, self._reader = self.timed, _NoOracle(), None
+        self._first = list(islice(self._store.seeds(), FIRST_SEEDS))
+        self._answers: dict[str, SingleQueryResult[SeedRecord]] = {}
+        self._failures: list[str] = []
+        self._queries: Counter[str] = Counter()
+
+    def begin(self) -> bool:
+        self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
+        return True
+
+    def pending(self, replica: str) -> Sequence[SeedRecord]:
+        return self._first
+
+    def write(self, result: SingleQueryResult[SeedRecord], device: str) -> None:
+        self._queries[device] += 1
+        if result.outputs is not None:
+            self._answers[result.key.id] = result
+            return
+        self._failures.append(result.detail)
+        if len(self._failures) >= _HOPELESS and not self._answers:
+            raise InferenceFailedError(result.detail)
+
+    def tick(self, under_way: Sequence[Job[Any]] = ()) -> None:
+        if under_way:
+            self._reporter(Step(len(self._answers)))
+
+    def flush(self) -> None:
+        add_queries(self._store, CampaignState.seed_queries, self._queries)
+
+    def remain(self) -> None:
+        """Do with the answers that there are."""
+
+    def end(self) -> list[SingleQueryResult[SeedRecord]]:
+        if not self._answers:
+            raise InferenceFailedError(self._failures[0])
+        return [self._answers[seed.id] for seed in self._first if seed.id in self._answers]
+
+
+class SeedStage(_SeedQueries):
+    """Asks both models about every seed that has no answers.
+
+    Seeds that a device can't answer on get an outcome that says so. Raises InferenceFailedError
+    where it can't answer on any.
+    """
+
+    name = "answer"
+    scope = "seed"
+
+    def __init__(self, run: CampaignRun) -> None:
+        super().__init__(run)
+        self._failures: dict[str, str] = {}
+        self._waiting: dict[str, list[SeedAnswer]] = {replica: [] for replica in run.replicas}
+        self._queries: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def check_limits(self) -> None:
+        """Raise UsageError where the query limits leave too little for the unanswered seeds."""
+        fleet, spent = self._config.fleet, queries_before(self._store)
+        wanted = {replica: len(list(self.pending(replica))) for replica in self._replicas}
+        total = fleet.total_queries
+        if total is not None:
+            _check_limit(
+                "total_queries", total, sum(wanted.values()), max(0, total - spent.total())
+            )
+        each = fleet.device_queries
+        if each is None:
+            return
+        for replica, names in self._replicas.items():
+            left = sum(max(0, each - spent[name]) for name in names)
+            _check_limit("device_queries", each, wanted[replica], left)
+
+    def pending(self, replica: str) -> Iterator[SeedRecord]:
+        finished = self._store.finished_seed_ids(replica)
+        for seed in self._seeds(replica):
+            if seed.outputs is None and seed.id not in finished:
+                yield seed
+
+    def begin(self) -> bool:
+        self.done = sum(self._count_answered(replica) for replica in self._replicas)
+        self._reporter(self.event())
+        self.tick()
+        return True
+
+    def event(self) -> Stage:
+        total = self._store.seed_count() * len(self._replicas)
+        return Stage("seed queries", "both models", total)
+
+    def write(self, result: SingleQueryResult[SeedRecord], device: str) -> None:
+        seed, replica = result.key, self._replica_of[device]
+        self._queries[replica][device] += 1
+        if result.outputs is None:
+            self._failures[replica] = result.detail
+            outcome = _failed(seed, result.detail, replica, device, self._config.search.seed)
+            self._store.add_outcome(outcome, keep_first=True)
+            return
+        original, deployed, decision = result.outputs
+        assert original is not None  # noqa: S101 - both were queried
+        assert deployed is not None  # noqa: S101
+        self._waiting[replica].append(SeedAnswer(seed.id, original, deployed, decision))
+        if len(self._waiting[replica]) >= _TOGETHER:
+            self._store_answers(replica)
+
+    def flush(self) -> None:
+        for replica in self._waiting:
+            self._store_answers(replica)
+
+    def remaining(self) -> str:
+        return "seeds are left that the models have not answered"
+
+    def end(self) -> None:
+        for replica, failure in self._failures.items():
+            if self._only is None and not self._count_answered(replica):
+                raise InferenceFailedError(failure)
+
+    def collect(self, values: Sequence[Any], left: Sequence[str]) -> None:
+        if left:
+            raise DeviceAwayError(self.remaining())
+        if not self._count_answered(""):
+            for outcome in self._store.outcomes():
+                raise InferenceFailedError(outcome.detail)
+
+    def _count_answered(self, replica: str) -> int:
+        return sum(seed.outputs is not None for seed in self._seeds(replica))
+
+    def _store_answers(self, replica: str) -> None:
+        self._store.add_seed_answers(self._waiting[replica], replica)
+        self._waiting[replica] = []
+        add_queries(self._store, CampaignState.seed_queries, self._queries[replica])
+        self._queries[replica].clear()
+
+
+class _Measurement(QueryStage[J, SingleQueryResult[J]]):
+    """Queries that count as measurements: a round for each replica that isn't measured yet."""
+
+    def __init__(self, run: CampaignRun) -> None:
+        super().__init__(run)
+        self._left = iter(run.replicas.items())
+        self._queries: Counter[str] = Counter()
+
+    def begin(self) -> bool:
+        return self.again()
+
+    def tick(self, under_way: Sequence[Job[Any]] = ()) -> None:
+        """Report nothing: it is short."""
+
+    def write(self, result: SingleQueryResult[J], device: str) -> None:
+        self._queries[device] += 1
+
+    def flush(self) -> None:
+        add_queries(self._store, CampaignState.measuring_queries, self._queries)
+        self._queries.clear()
+
+
+class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
+    """Whether the answers to the seeds are constant, and whether those to the first ones repeat.
+
+    Nothing is asked where the query limits don't leave as many queries, nor where devices may differ:
+    another one may have answered before; nor in a replay, most of whose inputs deviate and are
+    confirmed anyway.
+    """
+
+    name = "repeats"
+    _open: tuple[str, AnswerCounts] | None = None
+
+    def pending(self, replica: str) -> list[SeedRecord]:
+        answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
+        return list(islice(answered, SEEDS_REPEATED))
+
+    def again(self) -> bool:
+        """Store the counts of the round that has ended, and begin the next one."""
+        self._close()
+        is_asked = not self._store.state.is_replay and not self._config.fleet.allow_mixed
+        for replica, names in self._left:
+            if replica in self._store.state.answers_checked:
+                continue
+            self._replicas = {replica: names}
+            self._open = replica, {"seeds": 0, "deployed": 0, "original": 0}
+            if is_asked and self._run.limits_leave(names, len(self.pending(replica))):
+                return True
+            self._close()
+        return False
+
+    def write(self, result: SingleQueryResult[SeedRecord], device: str) -> None:
+        super().write(result, device)
+        now, before = result.outputs, result.key.outputs
+        if now is not None and before is not None and self._open is not None:
+            _, counts = self._open
+            counts["seeds"] += 1
+            counts["original"] += _is_other(before.original, now.original)
+            counts["deployed"] += _is_other(before.deployed, now.deployed)
+
+    def _close(self) -> None:
+        if self._open is not None:
+            replica, repeated = self._open
+            constant = AnswerCounts(
+                deployed=count_constant(self._store, replica, "deployed"),
+                original=count_constant(self._store, replica, "original"),
+            )
+            checked = self._store.state.answers_checked
+            about = AnswersChecked(repeated, constant)
+            self._store.state.answers_checked = {**checked, replica: about}
+            self._open = None
+
+
+class PartnersStage(_Measurement[str]):
+    """Both models' scores on the partners that are no seeds, which are stored.
+
+    Not where the models have inputs for each seed: only seeds have those. It returns whether the
+    query limits leave as many queries. Raises DeviceAwayError.
+    """
+
+    name = "partners"
+    is_limited = True
+    _fits = True
+
+    def begin(self) -> bool:
+        seeds = {seed.sample for seed in self._store.seeds()}
+        self._others = sorted(set(partner_samples(self._store) or ()) - seeds)
+        self._scores: dict[str, tuple[list[float], list[float]]] = {}
+        self._is_open = False
+        return bool(self._others) and not self._rows and self.again()
+
+    def pending(self, replica: str) -> list[str]:
+        return self._others
+
+    def job(self, item: str, replica: str) -> SingleQueryJob[str]:
+        return SingleQueryJob(item, self._store.get_sample(item))
+
+    def again(self) -> bool:
+        """Store the scores of the round that has ended, and begin the next one."""
+        answers = self._store.state.partner_answers
+        if self._is_open:
+            (replica,) = self._replicas
+            answers = {**answers, replica: self._scores}
+            self._store.state.partner_answers = answers
+        for replica, names in self._left:
+            if replica not in answers:
+                self._fits = self._run.limits_leave(names, len(self._others))
+                self._replicas, self._scores, self._is_open = {replica: names}, {}, True
+                return self._fits
+        return False
+
+    def write(self, result: SingleQueryResult[str], device: str) -> None:
+        super().write(result, device)
+        original, deployed = (result.outputs or (None, None))[:2]
+        if original is None or deployed is None:
+            return
+        if is_finite(original) and is_finite(deployed):
+            scores = class_scores(original).tolist(), class_scores(deployed).tolist()
+            self._scores[result.key] = scores
+
+    def end(self) -> bool:
+        return self._fits
+
+
+def _is_other(before: Output | None, now: Output | None) -> bool:
+    return before is not None and now is not None and is_other_answer(before, now)
+
+
+def _scored(
+    answer: SingleQueryResult[SeedRecord],
+    original: AnswerReader,
+    deployed: AnswerReader,
+    oracle: Oracle,
+) -> SeedAnswer:
+    """Return the stored record of raw outputs."""
+    assert answer.outputs is not None  # noqa: S101 - those without were left out
+    raw = cast("tuple[RawOutput, RawOutput]", answer.outputs[:2])
+    both = original.read(raw[0]), deployed.read(raw[1])
+    return SeedAnswer(answer.key.id, *both, oracle.decide(*both))
+
+
+def _failed(
+    seed: SeedRecord, detail: str, replica: str, device: str, campaign_seed: int
+) -> OutcomeRecord:
+    return OutcomeRecord(
+        seed_id=seed.id,
+        status=Status.FAILED,
+        chain_seed=chain_seed(campaign_seed, seed.id),
+        seed_queries=1,
+        trigger=seed.sample,
+        detail=detail,
+        replica=replica,
+        device_name=device,
+    )
+
+
+def _check_limit(name: str, limit: int, wanted: int, left: int) -> None:
+    if wanted > left:
+        raise UsageError(
+            f"{name} is {limit}, which leaves {max(0, left)} queries for {wanted} seeds that are "
+            f"not answered yet: raise it with --{name.replace('_', '-')}, or take fewer seeds with --limit"
+        )
+
+
+class _NoOracle:
+    """Decides nothing: raw outputs are no answers yet."""
+
+    floor = 0.0
+
+    def decide(self, original: Output, deployed: Output) -> Decision:
+        del original, deployed
+        return Decision.UNDECIDED
+
+
+class _Timed:
+    """Passes on what a model answers; `seconds` has those of each sample, as budgets count them."""
+
+    def __init__(self, model: Original) -> None:
+        self._model = model
+        self.seconds: list[float] = []
+
+    def answer(self, samples: Sequence[Query]) -> tuple[Sequence[Output], Sequence[float]]:
+        """Return one answer a sample, and the seconds of each."""
+        answers, seconds = self._model.answer(samples)
+        self.seconds += seconds
+        return answers, seconds
