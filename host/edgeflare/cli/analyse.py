@@ -66,6 +66,7 @@ def _run(
     first = next(iter(folders))
     file = getattr(settings, "class_names", None)
     names = None if file is None else load_class_names(file, first)
+    namer = str if isinstance(campaign, list) else class_namer(first, names)
     with progress_display() as progress:
         context = RunContext(progress=progress, ask=ask)
         result = run_analysis(name, campaign, settings, context)
@@ -81,7 +82,7 @@ def _run(
     print_result(
         json,
         values,
-        lambda: section_blocks(sections_of(plugin, name, result, class_namer(first, names))),
+        lambda: section_blocks(sections_of(plugin, name, result, namer)),
     )
     if not json:
         advice = getattr(plugin, "advice", None)

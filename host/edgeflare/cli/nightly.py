@@ -3,42 +3,18 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err
 
-_NARROWED = "Only a part"
+if TYPE_CHECKING:
+    from edgeflare.cli.settings import NightlySettings
 
 
-def nightly(
-    config: Annotated[
-        Path, typer.Argument(metavar="NIGHTLY.TOML", help="What runs each night, on which devices.")
-    ],
-    accept: Annotated[
-        bool,
-        typer.Option(
-            "--accept",
-            help="Run nothing: take the last search of each model on each device that is not green "
-            "for the new baseline, since the model was changed on purpose.",
-        ),
-    ] = False,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this model; may be repeated.", rich_help_panel=_NARROWED
-        ),
-    ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this device; may be repeated.", rich_help_panel=_NARROWED
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+def nightly(settings: "NightlySettings", json: Json = False) -> None:
     """Run every model on every device, and hold each against its last green night.
 
     What deviated before is sent again, then a budgeted search runs, then both nights are compared.
@@ -50,9 +26,10 @@ def nightly(
     from edgeflare.cli.terminal import INTERRUPTED, ask, handling_signals
     from edgeflare.nightly import accept_night, load_nightly, run_nightly
 
-    loaded = load_nightly(config)
-    if accept:
-        lines = accept_night(loaded, models=model or (), devices=device or ())
+    loaded = load_nightly(settings.config)
+    models, devices = settings.models, settings.devices
+    if settings.accept:
+        lines = accept_night(loaded, models=models, devices=devices)
         print_accepted(lines, json)
         return
     try:
@@ -62,8 +39,8 @@ def nightly(
         ):
             night = run_nightly(
                 loaded,
-                models=model or (),
-                devices=device or (),
+                models=models,
+                devices=devices,
                 ask=ask,
                 progress=progress,
                 stopped=lambda: stop.asked,
@@ -71,7 +48,7 @@ def nightly(
     except KeyboardInterrupt as interrupt:
         echo_err(
             "edgeflare: interrupted; what is finished is kept; run it again: "
-            + _command(config, model or (), device or ())
+            + _command(settings.config, models, devices)
         )
         raise typer.Exit(INTERRUPTED) from interrupt
     print_night(night, json)

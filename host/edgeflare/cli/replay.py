@@ -2,85 +2,30 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from edgeflare.cli.options import ADDRESS, FILES, Json, command_with, folder, typed
+from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
-
-_INPUTS = "Inputs"
-
-
-ReplayCommand = command_with(
-    *("original", "deployed", "input", "original_input", "deployed_input", "deployed_output"),
-    *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
-    *("original_fixed_inputs", "deployed_fixed_inputs"),
-    *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
-    *("inventory", "confirmations", "out", "store", "samples"),
-    original={"help": "The original model, where it has moved or changed."},
-    deployed={"help": "The new deployed model; by default the campaign's."},
-    device={"help": "Other devices than the campaign's; may be repeated."},
-    confirmations={
-        "help": "How often a deviation is sent again; by default as in the campaign.",
-        "panel": _INPUTS,
-    },
-)
+    from edgeflare.cli.settings import ReplaySettings
 
 
-def replay(
-    context: typer.Context,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            parser=folder,
-            help=f"A campaign's folder, a replay's, or a trigger corpus; or {ADDRESS}.",
-        ),
-    ],
-    campaign: Annotated[
-        Path | None,
-        typer.Option(
-            parser=folder,
-            help="A campaign.toml, or a campaign's folder, whose models, devices and limits are "
-            "taken. A corpus has none of its own.",
-            rich_help_panel=FILES,
-        ),
-    ] = None,
-    trigger: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SEED_ID",
-            help="Only the trigger that was found from this seed, with what both models said then "
-            "and say now; may be repeated. Leaves nothing behind without --out.",
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            help="triggers, or seeds: the seed inputs on which the models agreed. Default: both.",
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+def replay(settings: "ReplaySettings", json: Json = False) -> None:
     """Send stored triggers and seeds to a new model, firmware or device: what is fixed, new?"""
     from edgeflare import replay_base, replay_config
 
-    stated = typed(context.obj)
+    stated, source, trigger = settings.typed, settings.source, [*settings.trigger]
     original, deployed = (
         stated.values.get(which, {}).get("path") for which in ("original", "deployed")
     )
-    base = replay_base(source, campaign, original=original, deployed=deployed)
+    base = replay_base(source, settings.campaign, original=original, deployed=deployed)
     config = replay_config(base, stated.values, stated.flags)
-    if trigger and only is None:
+    if trigger and settings.only is None:
         _reproduce(source, trigger, config, json)
     else:
-        _replay(source, trigger or [], config, only, json)
+        _replay(source, trigger, config, settings.only, json)
 
 
 def _replay(
