@@ -43,7 +43,7 @@ from edgeflare.store.creation import remove_folder
 from edgeflare.store.database import batches, decoding, translate_errors
 from edgeflare.store.location import DATABASE_NAME, POINTER_NAME, is_campaign
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.words import control as words
+from edgeflare.words import campaign as words
 
 _PERMANENT = (ModelError, PreflightError, StrategyError)
 """Errors that a second attempt would repeat, since the control's models and search are fixed."""

@@ -32,7 +32,7 @@ from edgeflare.models.probe import probe_class
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
 from edgeflare.strategies.registry import other_originals, probe_of
-from edgeflare.words import changes as words
+from edgeflare.words import campaign as words
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
 
