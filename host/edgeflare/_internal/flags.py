@@ -134,7 +134,7 @@ class SettingFlag(NamedTuple):
     @property
     def kind(self) -> Any:
         """The type of its value: bool, int, float, Path, str; list[str] if it may be repeated."""
-        kind = _plain(self.field.annotation)
+        kind = _plain(self.flag.type or self.field.annotation)
         if get_origin(kind) is tuple:
             return list[str]
         return kind if kind in (bool, int, float, Path) else str

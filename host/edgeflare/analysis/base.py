@@ -42,7 +42,7 @@ class Analysis(Protocol[S, R]):
     `about` is its command's help. `settings` is a pydantic model, in whose annotations
     `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
     codes, which is stored as JSON. With the `scope` "campaigns" it takes several, and what it returns
-    isn't stored. One that is `exclusive` has the campaign locked while it runs, so that nobody else
+    isn't stored, nor is that of one that isn't `is_stored`: it keeps what it finds itself. One that is `exclusive` has the campaign locked while it runs, so that nobody else
     writes to it; others may be run while the campaign runs.
 
     Two further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
@@ -55,6 +55,7 @@ class Analysis(Protocol[S, R]):
     result: type[R]
     scope: Literal["campaign", "campaigns"] = "campaign"
     exclusive: bool = False
+    is_stored: bool = True
 
     def run(self, campaign: Any, settings: S, context: RunContext) -> R | WithUnitScores[R]:
         """Return the result.
@@ -132,6 +133,8 @@ def run_as(
             resume: MutableMapping[str, Any] = {}
             inner = replace(context, folder=store.folder.joinpath, resume=resume)
             result, rows = _run(plugin, name, store, stated, inner)
+            if not getattr(plugin, "is_stored", True):
+                return result
             try:
                 with nullcontext() if exclusive else CampaignLock(store.folder):
                     store.set_result(_key(name), result, rows)

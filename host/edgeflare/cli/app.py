@@ -12,14 +12,13 @@ from edgeflare.cli import (
     compare,
     corpus,
     devices,
-    explain,
     inputs,
     nightly,
     repair,
     replay,
     terminal,
 )
-from edgeflare.cli.groups import AllCommands
+from edgeflare.cli.groups import AllCommands, add_analysis
 
 app = typer.Typer(
     cls=AllCommands,
@@ -29,7 +28,7 @@ app = typer.Typer(
     help="Find the inputs on which a compressed model, on the real device, decides differently "
     "from the model it was made from.",
 )
-_COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
+_COMMANDS: dict[Callable[..., None] | str, type[TyperCommand] | None] = {
     campaigns.demo: campaigns.DemoCommand,
     campaigns.run: campaigns.RunCommand,
     campaigns.survey: campaigns.SurveyCommand,
@@ -41,14 +40,17 @@ _COMMANDS: dict[Callable[..., None], type[TyperCommand] | None] = {
     campaigns.export: None,
     campaigns.report: None,
     replay.replay: replay.ReplayCommand,
-    explain.explain: explain.ExplainCommand,
-    explain.shrink: explain.ShrinkCommand,
+    "explain": None,
+    "shrink": None,
     compare.compare: compare.CompareCommand,
-    nightly.nightly: None,
+    nightly.nightly: nightly.NightlyCommand,
     campaigns.selftest: None,
 }
 for _command, _class in _COMMANDS.items():
-    app.command(cls=_class)(terminal.with_exit_codes(_command))
+    if isinstance(_command, str):
+        add_analysis(app, _command)
+    else:
+        app.command(cls=_class)(terminal.with_exit_codes(_command))
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(devices.app, name="devices")
 app.add_typer(corpus.app, name="corpus")

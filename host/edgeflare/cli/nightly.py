@@ -3,40 +3,31 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.options import Json
+from edgeflare.cli.options import Json, command_with_settings, settings_from
 from edgeflare.cli.terminal import echo_err
 
-_NARROWED = "Only a part"
+if TYPE_CHECKING:
+    from edgeflare.nightly import NightSettings
+
+
+def _settings() -> "type[NightSettings]":
+    from edgeflare.nightly import NightSettings
+
+    return NightSettings
+
+
+NightlyCommand = command_with_settings(_settings)
 
 
 def nightly(
+    context: typer.Context,
     config: Annotated[
         Path, typer.Argument(metavar="NIGHTLY.TOML", help="What runs each night, on which devices.")
     ],
-    accept: Annotated[
-        bool,
-        typer.Option(
-            "--accept",
-            help="Run nothing: take the last search of each model on each device that is not green "
-            "for the new baseline, since the model was changed on purpose.",
-        ),
-    ] = False,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this model; may be repeated.", rich_help_panel=_NARROWED
-        ),
-    ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this device; may be repeated.", rich_help_panel=_NARROWED
-        ),
-    ] = None,
     json: Json = False,
 ) -> None:
     """Run every model on every device, and hold each against its last green night.
@@ -50,9 +41,10 @@ def nightly(
     from edgeflare.cli.terminal import INTERRUPTED, ask, handling_signals
     from edgeflare.nightly import accept_night, load_nightly, run_nightly
 
+    stated = settings_from(_settings(), context.obj, "nightly")
     loaded = load_nightly(config)
-    if accept:
-        lines = accept_night(loaded, models=model or (), devices=device or ())
+    if stated.accept:
+        lines = accept_night(loaded, models=stated.model, devices=stated.device)
         print_accepted(lines, json)
         return
     try:
@@ -62,8 +54,8 @@ def nightly(
         ):
             night = run_nightly(
                 loaded,
-                models=model or (),
-                devices=device or (),
+                models=stated.model,
+                devices=stated.device,
                 ask=ask,
                 progress=progress,
                 stopped=lambda: stop.asked,
@@ -71,7 +63,7 @@ def nightly(
     except KeyboardInterrupt as interrupt:
         echo_err(
             "edgeflare: interrupted; what is finished is kept; run it again: "
-            + _command(config, model or (), device or ())
+            + _command(config, stated.model, stated.device)
         )
         raise typer.Exit(INTERRUPTED) from interrupt
     print_night(night, json)

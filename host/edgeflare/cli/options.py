@@ -260,6 +260,11 @@ def _flags_of_campaign(field: "FieldInfo") -> "FlagsOfCampaign | None":
     return next((one for one in field.metadata if isinstance(one, FlagsOfCampaign)), None)
 
 
+def command_with_settings(settings: Callable[[], "type[BaseModel]"]) -> type[TyperCommand]:
+    """Return the class of a command that takes the flags of a settings class, for `settings_from`."""
+    return command_with_flags(lambda: flags_of_settings(settings()))
+
+
 def command_with_flags(settings: Callable[[], Sequence["SettingFlag"]]) -> type[TyperCommand]:
     """Return the class of a command that takes flags of `settings`, which are asked for when it is parsed.
 

@@ -1,34 +1,27 @@
 """``replay``: stored triggers and seeds on another model, firmware or device."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.options import ADDRESS, FILES, Json, command_with, folder, typed
+from edgeflare.cli.options import ADDRESS, Json, command_with_settings, folder, settings_from
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
+    from edgeflare.campaign import ReplaySettings
 
-_INPUTS = "Inputs"
+
+def _settings() -> "type[ReplaySettings]":
+    from edgeflare.campaign import ReplaySettings
+
+    return ReplaySettings
 
 
-ReplayCommand = command_with(
-    *("original", "deployed", "input", "original_input", "deployed_input", "deployed_output"),
-    *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
-    *("original_fixed_inputs", "deployed_fixed_inputs"),
-    *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
-    *("inventory", "confirmations", "out", "store", "samples"),
-    original={"help": "The original model, where it has moved or changed."},
-    deployed={"help": "The new deployed model; by default the campaign's."},
-    device={"help": "Other devices than the campaign's; may be repeated."},
-    confirmations={
-        "help": "How often a deviation is sent again; by default as in the campaign.",
-        "panel": _INPUTS,
-    },
-)
+ReplayCommand = command_with_settings(_settings)
 
 
 def replay(
@@ -40,51 +33,27 @@ def replay(
             help=f"A campaign's folder, a replay's, or a trigger corpus; or {ADDRESS}.",
         ),
     ],
-    campaign: Annotated[
-        Path | None,
-        typer.Option(
-            parser=folder,
-            help="A campaign.toml, or a campaign's folder, whose models, devices and limits are "
-            "taken. A corpus has none of its own.",
-            rich_help_panel=FILES,
-        ),
-    ] = None,
-    trigger: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SEED_ID",
-            help="Only the trigger that was found from this seed, with what both models said then "
-            "and say now; may be repeated. Leaves nothing behind without --out.",
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            help="triggers, or seeds: the seed inputs on which the models agreed. Default: both.",
-            rich_help_panel=_INPUTS,
-        ),
-    ] = None,
     json: Json = False,
 ) -> None:
     """Send stored triggers and seeds to a new model, firmware or device: what is fixed, new?"""
     from edgeflare import replay_base, replay_config
 
-    stated = typed(context.obj)
+    settings = settings_from(_settings(), context.obj, "replay")
+    stated, trigger = settings.stated, settings.trigger
+    campaign = None if settings.campaign is None else folder(settings.campaign)
     original, deployed = (
         stated.values.get(which, {}).get("path") for which in ("original", "deployed")
     )
     base = replay_base(source, campaign, original=original, deployed=deployed)
     config = replay_config(base, stated.values, stated.flags)
-    if trigger and only is None:
+    if trigger and settings.only is None:
         _reproduce(source, trigger, config, json)
     else:
-        _replay(source, trigger or [], config, only, json)
+        _replay(source, trigger, config, settings.only, json)
 
 
 def _replay(
-    source: Path, trigger: list[str], config: "CampaignConfig", only: str | None, json: bool
+    source: Path, trigger: Sequence[str], config: "CampaignConfig", only: str | None, json: bool
 ) -> None:
     from edgeflare import run_replay
     from edgeflare.analysis import check_limits, class_namer, replay_summary
@@ -113,7 +82,7 @@ def _replay(
     end_by([one.name for one in limits if one.crossed], undecided)
 
 
-def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json: bool) -> None:
+def _reproduce(source: Path, trigger: Sequence[str], config: "CampaignConfig", json: bool) -> None:
     from edgeflare.campaign import reproduce
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
