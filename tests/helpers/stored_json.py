@@ -10,9 +10,13 @@ from typing import Any
 
 @contextmanager
 def changed_result(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    """Give the JSON object of a stored result; what is changed in it is stored."""
+    """Give the JSON object of the stored result of an analysis; what is changed in it is stored."""
     with closing(sqlite3.connect(folder / "campaign.sqlite")) as connection, connection:
-        (text,) = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        (text,) = connection.execute(
+            "SELECT result FROM analyses WHERE name = ?", (name,)
+        ).fetchone()
         result = json.loads(text)
         yield result
-        connection.execute("UPDATE facts SET value = ? WHERE name = ?", (json.dumps(result), name))
+        connection.execute(
+            "UPDATE analyses SET result = ? WHERE name = ?", (json.dumps(result), name)
+        )

@@ -288,7 +288,7 @@ def test_a_stored_result_that_cant_be_shown_gives_one_sentence(
     write_distribution(tmp_path / "site", module, SOURCE, entries, "stranger")
     monkeypatch.syspath_prepend(tmp_path / "site")
     with Store.create(tmp_path / "c", {}) as store:
-        store.set_result(f"analysis {attribute}", Stored(3, ("a",)))
+        store.add_result(attribute, Stored(3, ("a",)))
         (section,) = stored_sections(store, str)
     (block,) = section.blocks
     assert section.title == attribute

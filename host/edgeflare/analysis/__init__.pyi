@@ -47,6 +47,12 @@ from .outcome_stats import (
     TriggerFigures as TriggerFigures,
     WordPair as WordPair,
 )
+from .ranking.candidates import (
+    CompareSettings as CompareSettings,
+    Comparison as Comparison,
+    rank_candidates as rank_candidates,
+    run_models as run_models,
+)
 from .ranking.paired_tests import Duel as Duel
 from .ranking.ranking import (
     RankedModel as RankedModel,

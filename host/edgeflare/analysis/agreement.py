@@ -158,6 +158,14 @@ class EveryDevice:
     on_all: int
 
 
+@dataclass(frozen=True)
+class Agreements:
+    """How far the devices of a campaign agree: each two of them, and all together."""
+
+    pairs: tuple[Agreement, ...]
+    every_device: EveryDevice | None
+
+
 def agreements(store: Store) -> tuple[tuple[Agreement, ...], EveryDevice | None]:
     """Compare each pair of devices that searched for themselves, and all of them together.
 

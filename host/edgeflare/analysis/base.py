@@ -22,7 +22,7 @@ from edgeflare.campaign.events import Notice
 from edgeflare.document import Block, Heading, Name, Section, Text
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
 from edgeflare.store import CampaignLock, Store
-from edgeflare.store.queries import UnitRows
+from edgeflare.store.analyses import UnitRows
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
@@ -42,8 +42,9 @@ class Analysis(Protocol[S, R]):
     `about` is its command's help. `settings` is a pydantic model, in whose annotations
     `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
     codes, which is stored as JSON. With the `scope` "campaigns" it takes several, and what it returns
-    isn't stored, nor is that of one that isn't `is_stored`: it keeps what it finds itself. One that is `exclusive` has the campaign locked while it runs, so that nobody else
-    writes to it; others may be run while the campaign runs.
+    isn't stored. One that is `exclusive` has the campaign locked while it runs, so that nobody else
+    writes to it; others may be run while the campaign runs. One that isn't `stored` is computed anew
+    for every report, or keeps what it finds itself, as in a campaign of its own.
 
     Two further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
     the result's fields; ``advice(result)`` returns a line for the user on what to do next.
@@ -55,7 +56,7 @@ class Analysis(Protocol[S, R]):
     result: type[R]
     scope: Literal["campaign", "campaigns"] = "campaign"
     exclusive: bool = False
-    is_stored: bool = True
+    stored: bool = True
 
     def run(self, campaign: Any, settings: S, context: RunContext) -> R | WithUnitScores[R]:
         """Return the result.
@@ -133,11 +134,13 @@ def run_as(
             resume: MutableMapping[str, Any] = {}
             inner = replace(context, folder=store.folder.joinpath, resume=resume)
             result, rows = _run(plugin, name, store, stated, inner)
-            if not getattr(plugin, "is_stored", True):
+            if not getattr(plugin, "stored", True):
                 return result
             try:
                 with nullcontext() if exclusive else CampaignLock(store.folder):
-                    store.set_result(_key(name), result, rows)
+                    store.add_result(
+                        name, result, settings=stated.model_dump(mode="json"), units=rows
+                    )
             except DiskFullError:
                 raise
             except StoreError as error:
@@ -192,16 +195,16 @@ def stored_sections(store: Store, names: Name) -> Iterator[Section]:
     Of an analysis that can't be loaded any more, or not show what it has stored, that is its error
     as a text.
     """
-    sections = (part for name in analysis_names() for part in _stored(store, name, names))
+    stored = {one.name for one in store.results()}
+    found = (name for name in analysis_names() if name in stored)
+    sections = (part for name in found for part in _stored(store, name, names))
     yield from sorted(sections, key=lambda section: section.order)
 
 
 def _stored(store: Store, name: str, names: Name) -> tuple[Section, ...]:
-    if not store.has_result(_key(name)):
-        return ()
     try:
         plugin = analysis(name)
-        result = store.result(_key(name), plugin.result)
+        result = store.result(name, plugin.result)
         return () if result is None else sections_of(plugin, name, result, names, store)
     except UsageError as error:
         problem = str(error)
@@ -213,7 +216,3 @@ def _stored(store: Store, name: str, names: Name) -> tuple[Section, ...]:
         why = f"can't show its stored result: {type(cause).__name__}: {reason(cause)}"
         problem = str(plugins.unusable("analysis", name, why))
     return (Section(f"analysis-{name}", name, (Text(problem),)),)
-
-
-def _key(name: str) -> str:
-    return name if name in plugins.built_in("analysis") else f"analysis {name}"

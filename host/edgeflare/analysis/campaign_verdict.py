@@ -8,13 +8,14 @@ they are.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from edgeflare._internal.text import counted, percent_text
 from edgeflare.analysis.soundness import (
     LEAST_FALL,
+    EvidenceCode,
     OwnFigures,
     Soundness,
     SoundnessVerdict,
@@ -26,15 +27,19 @@ from edgeflare.answers.oracles import margin
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.pair.preflight import SeedFigures, disagreement
 from edgeflare.campaign.settings.survey import INT8
-from edgeflare.campaign.status import replica_names
+from edgeflare.campaign.status import CONTROL_NAME, Alarms, count_alarms, replica_names
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.models.original_process import ORIGINAL_FAILED
 from edgeflare.statistics import wilson
 from edgeflare.store import Store, folder_at
 from edgeflare.store.location import is_campaign
 from edgeflare.store.survey import OWN, SurveyKey
-from edgeflare.types import Decision, Output, Status
-from edgeflare.words.preflight import sentence
+from edgeflare.types import TRIGGERS, Decision, Issue, Output, Status
+
+if TYPE_CHECKING:
+    from edgeflare.analysis.limits import LimitCheck
+    from edgeflare.analysis.replay import ReplaySummary
+    from edgeflare.analysis.summary import Summary
 
 _DEVIATIONS = (Decision.DEVIATION, Decision.NONFINITE)
 """Decisions by which a model decides otherwise than the original."""
@@ -51,62 +56,23 @@ class _OwnInputs:
 
     `deployed` and `references`: their figures; references that weren't asked about the seeds are
     not there. `left_out`: the references that fell as well, and are no healthy ones. `is_worse`:
-    the deployed model is, whatever a survey tells. `doubts`: sentences on why it can't be called
-    sound. `evidence`: sentences, what the deployed model does first.
+    the deployed model is, whatever a survey tells. `doubts`: why it can't be called sound, and
+    `disagreement` the problem that is one of them.
     """
 
     deployed: OwnFigures
     references: Mapping[str, OwnFigures] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     is_worse: bool = False
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[EvidenceCode, ...] = ()
+    disagreement: Issue | None = None
 
     @property
-    def evidence(self) -> tuple[str, ...]:
+    def reasons(self) -> tuple[EvidenceCode, ...]:
         """What the deployed model does, and which references fell; without the doubts."""
         if not self.deployed.inputs:
             return ()
-        return (self._words(), *([self._left_out_words()] if self.left_out else []))
-
-    def _left_out_words(self) -> str:
-        out = [f"{name} ({self.references[name].fall_words})" for name in self.left_out]
-        are, their = ("is", "its") if len(out) == 1 else ("are", "their")
-        has = "accuracy fell" if self.deployed.labelled else "decisions differ"
-        return (
-            f"{counted(len(out), 'reference')} {are} left out, since {their} own {has} there, too: "
-            f"{', '.join(out)}"
-        )
-
-    def _words(self) -> str:
-        own = self.deployed
-        parts = []
-        if own.labelled:
-            shares = [
-                percent_text(right / own.labelled) for right in (own.right, own.original_right)
-            ]
-            parts.append(
-                f"is right on {own.right:,} of {own.labelled:,} ({shares[0]}), the original on "
-                f"{own.original_right:,} ({shares[1]}): {own.lost:,} lost, {own.won:,} won"
-            )
-        beside = [one.flips for name, one in self.references.items() if name not in self.left_out]
-        against = ""
-        if beside:
-            each = "the healthy reference" if len(beside) == 1 else "a healthy reference"
-            against = f" ({each} on {'' if len(beside) == 1 else 'at most '}{max(beside):,})"
-        parts.append(f"decides otherwise on {own.flips:,} of {own.inputs:,}{against}")
-        if own.failed:
-            parts.append(f"has no answer on {own.failed:,}")
-        return f"on the seeds as they are the deployed model {', '.join(parts)}"
-
-
-_MORE_FLIPS = (
-    "it decides otherwise on more than twice as many seeds as a healthy reference, though it is "
-    "right as often"
-)
-_NOT_ASKED = (
-    "the references weren't asked about the seeds as they are: an earlier version of edgeflare ran "
-    "this campaign; run it again"
-)
+        return ("own", "left-out") if self.left_out else ("own",)
 
 
 class _Seed(NamedTuple):
@@ -184,14 +150,16 @@ def _own_inputs(
     own = _figures(seeds, deployed, set(seeds), failed)
     has_more_flips = _figures(seeds, deployed, shared, failed).has_more_flips(healthy)
     is_worse = own.fall >= LEAST_FALL if own.labelled else has_more_flips
-    doubts = (
-        sentence(apart) if references and (apart := disagreement(checked)) else "",
-        _poor_original(own),
-        _many_flips(own) if references else "",
-        _MORE_FLIPS if has_more_flips else "",
-        _NOT_ASKED if references and not answers and own.flips >= LEAST_FALL else "",
-    )
-    return _OwnInputs(own, figures, left_out, is_worse, tuple(filter(None, doubts)))
+    apart = disagreement(checked) if references else None
+    applies: dict[EvidenceCode, bool] = {
+        "disagreement": apart is not None,
+        "poor-original": _is_poor_original(own),
+        "many-flips": bool(references) and not own.labelled and own.least_flips > _MANY_FLIPS,
+        "more-flips": has_more_flips,
+        "not-asked": bool(references) and not answers and own.flips >= LEAST_FALL,
+    }
+    doubts = tuple(code for code, is_so in applies.items() if is_so)
+    return _OwnInputs(own, figures, left_out, is_worse, doubts, apart)
 
 
 def _fallen(references: Mapping[str, OwnFigures]) -> Iterator[str]:
@@ -207,27 +175,8 @@ def _fallen(references: Mapping[str, OwnFigures]) -> Iterator[str]:
         yield name
 
 
-def _many_flips(own: OwnFigures) -> str:
-    """Return why flips on the seeds may be harm that references have, too; "" where labels tell."""
-    if own.labelled or not own.inputs:
-        return ""
-    least = wilson(own.flips, own.inputs)[0]
-    if least <= _MANY_FLIPS:
-        return ""
-    return (
-        f"it decides otherwise on at least {percent_text(least)} of inputs like the seeds, and so may "
-        "its references: only labels tell whether that is harm (--labels)"
-    )
-
-
-def _poor_original(own: OwnFigures) -> str:
-    if not own.labelled or wilson(own.original_right, own.labelled)[1] >= _HALF:
-        return ""
-    return (
-        f"the original itself is right on only {own.original_right:,} of "
-        f"{counted(own.labelled, 'labelled seed')}, so that agreeing with it is no merit: check the "
-        "preprocessing of both models (edgeflare inputs) and the labels"
-    )
+def _is_poor_original(own: OwnFigures) -> bool:
+    return own.labelled > 0 and wilson(own.original_right, own.labelled)[1] < _HALF
 
 
 def _deployed_failures(store: Store, replica: str) -> set[str]:
@@ -287,19 +236,16 @@ def campaign_soundness(store: Store, *, confidence: float = 0.95) -> Soundness |
             found = replace(
                 found,
                 verdict="cannot-tell" if found.verdict == "sound" else found.verdict,
-                evidence=(problem.words, *found.evidence),
+                reasons=("unusable", *found.reasons),
+                unusable=problem,
             )
     unhealthy = [] if found is None else [*_unhealthy(store)]
     if found is None or not unhealthy:
         return found
-    words = (
-        f"of the references {', '.join(unhealthy)} was itself judged worse than its own references, "
-        "and is no healthy one"
-    )
     verdict: SoundnessVerdict = "cannot-tell" if found.verdict == "sound" else found.verdict
     of_seeds = 0 if found.own is None else 1  # what the seeds tell stays first
-    evidence = (*found.evidence[:of_seeds], words, *found.evidence[of_seeds:])
-    return replace(found, verdict=verdict, evidence=evidence)
+    reasons = (*found.reasons[:of_seeds], "unhealthy", *found.reasons[of_seeds:])
+    return replace(found, verdict=verdict, reasons=reasons, unhealthy=tuple(unhealthy))
 
 
 def check_healthy(references: Sequence[str]) -> None:
@@ -392,11 +338,7 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
             continue
         healthy = {name: one for name, one in references.items() if name not in own.left_out}
         surveyed = _by_survey(store, replica, healthy, confidence) if healthy else None
-        judged = _with_own(surveyed, own, confidence)
-        if replica:
-            words = tuple(f"{replica}: {sentence}" for sentence in judged.evidence)
-            judged = replace(judged, evidence=words)
-        found.append(judged)
+        found.append(replace(_with_own(surveyed, own, confidence), replica=replica))
     if not found:
         return None
     worst = max(found, key=lambda one: _WORSE.index(one.verdict))
@@ -439,17 +381,18 @@ def _by_survey(store: Store, replica: str, references: _References, confidence: 
 def _with_own(surveyed: Soundness | None, own: _OwnInputs, confidence: float) -> Soundness:
     """Return the verdict of a survey, capped by what the seeds tell; that alone without a survey."""
     judged = surveyed or Soundness("cannot-tell", confidence, (), 0, 0, ())
-    verdict, evidence, more = judged.verdict, judged.evidence, judged.more_inputs
+    verdict, reasons, more = judged.verdict, judged.reasons, judged.more_inputs
     if own.is_worse:
         if verdict == "cannot-tell":
-            evidence = evidence[:-1]  # how many more inputs might tell
+            reasons = reasons[:-1]  # how many more inputs might tell
         verdict, more = "worse", None
     elif own.doubts and verdict != "worse":
-        verdict, evidence = "cannot-tell", (*own.doubts, *evidence)
+        verdict, reasons = "cannot-tell", (*own.doubts, *reasons)
     return replace(
         judged,
         verdict=verdict,
-        evidence=(*own.evidence, *evidence),
+        reasons=(*own.reasons, *reasons),
+        disagreement=own.disagreement,
         more_inputs=more,
         own=own.deployed if own.deployed.inputs else None,
         own_references=dict(own.references),
@@ -468,3 +411,114 @@ def _scores(inputs: Sequence[_Input], answers: Sequence[_Answer]) -> SurveyScore
         np.array([answer.total_variation for answer in answers], np.float64),
         np.array([answer.deviates for answer in answers], np.bool_),
     )
+
+
+# What every report says first
+
+
+VerdictTone: TypeAlias = Literal["bad", "warn", "good", "neutral"]
+TONES: Mapping[SoundnessVerdict, Literal["bad", "warn", "good"]] = {
+    "sound": "good",
+    "worse": "bad",
+    "cannot-tell": "warn",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a campaign is within its limits, if it has any, and how much it found.
+
+    `tone` "neutral": neither good nor bad for the deployed model. Of `checked` limits those named
+    are `crossed`, or `undecided`. `deviating` of `seeds` with an outcome have a trigger, on any of
+    the devices. `alarms` are those of a control, `replay` is a replay's summary, None of any other
+    campaign. `finished`: nothing is to come.
+    """
+
+    summary: "Summary"
+    tone: VerdictTone
+    seeds: int
+    deviating: int
+    finished: bool
+    checked: int = 0
+    crossed: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+    alarms: Alarms | None = None
+    replay: "ReplaySummary | None" = None
+
+    @property
+    def is_so_far(self) -> bool:
+        """Whether seeds are to come, so that the numbers are those so far."""
+        return self.summary.unfinished > 0 and not self.finished
+
+
+def campaign_verdict(
+    store: Store,
+    summary: "Summary",
+    limits: "Sequence[LimitCheck]" = (),
+    replay: "ReplaySummary | None" = None,
+) -> Verdict:
+    """Return the result of a campaign whose summary and, of a replay, replayed inputs these are.
+
+    Raises StoreError.
+    """
+    alarms = None
+    if replay is None and is_control(store.folder):
+        alarms = count_alarms(store)
+    finished = store.state.finished
+    seeds, deviating = _seeds(store, summary)
+    checked = sum(limit.checked for limit in limits)
+    crossed = tuple(limit.name for limit in limits if limit.crossed)
+    undecided = tuple(limit.name for limit in limits if limit.undecided)
+    tone = _tone(summary, replay, alarms, is_so_far=summary.unfinished > 0 and not finished)
+    if crossed:
+        tone = "bad"
+    elif undecided:
+        tone = "warn"
+    elif checked:
+        is_worse = summary.soundness is not None and summary.soundness.verdict == "worse"
+        tells_nothing = tone == "neutral" and not summary.triggers_found
+        tone = "warn" if is_worse else "neutral" if tells_nothing else "good"
+    return Verdict(
+        summary, tone, seeds, deviating, finished, checked, crossed, undecided, alarms, replay
+    )
+
+
+def is_control(folder: Path) -> bool:
+    """Whether a campaign's folder is that of another one's control."""
+    folder = folder.absolute()
+    return folder.name == CONTROL_NAME and is_campaign(folder.parent)
+
+
+def _seeds(store: Store, summary: "Summary") -> tuple[int, int]:
+    """Return the number of seeds with an outcome, and of those with a trigger."""
+    if len(summary.replicas) <= 1:
+        return summary.finished, summary.triggers_found
+    rows = store.columns.outcomes()
+    deviating = rows.seed[rows.status.among(*TRIGGERS)]
+    return len({*rows.seed.tolist()}), len({*deviating.tolist()})
+
+
+def _tone(
+    summary: "Summary", replay: "ReplaySummary | None", alarms: Alarms | None, *, is_so_far: bool
+) -> VerdictTone:
+    """Return how good the result is, whatever limits there are."""
+    unclear = any(summary.by_status.get(name) for name in ("failed", "nonfinite"))
+    if summary.unusable:
+        return "bad"
+    if replay is not None:
+        counts = replay.counts
+        if counts["new"] or counts["nonfinite"]:
+            return "bad"
+        is_clear = not any(counts[state] for state in ("still", "failed", "unstable"))
+        return "good" if replay.inputs and is_clear else "warn"
+    if alarms is not None:
+        is_clear = not (summary.triggers_found or alarms.unasked or unclear)
+        return "good" if summary.finished and is_clear else "warn"
+    if summary.soundness is not None:
+        return TONES[summary.soundness.verdict]
+    if not summary.finished or unclear:
+        return "warn"
+    is_near_boundary = summary.search.get("strategy") == "boundary"
+    if summary.triggers_found:
+        return "neutral" if is_near_boundary else "warn"
+    return "neutral" if is_so_far or is_near_boundary else "good"

@@ -19,6 +19,7 @@ from edgeflare.analysis.corpus_import import (
     is_replay,
     model_name,
 )
+from edgeflare.answers.parts import worded
 from edgeflare.campaign.replay.results import replayed_inputs, stored_replay
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, open_store
@@ -33,6 +34,11 @@ class CorpusAddition:
     `new` are entries now, `replaced` those that had to go for them; `known` were there to the bit,
     `near` are near duplicates that found no place. `noted` counts the inputs of a replay whose
     results were noted at their entries. `entries` is how many the corpus has now.
+
+    The rest makes the `notices`: the campaign is `unfinished`; it has `another_original` than the
+    corpus so far; `unplaced` triggers of a replay were not added, since the seed inputs in its
+    `source` are gone; the corpus knows nothing of `unknown_fixed` triggers of that source, which are
+    fixed.
     """
 
     folder: str
@@ -43,11 +49,23 @@ class CorpusAddition:
     near: int
     noted: int
     entries: int
-    notices: tuple[str, ...] = ()
+    unfinished: bool = False
+    another_original: bool = False
+    unplaced: int = 0
+    unknown_fixed: int = 0
+    source: str = ""
+
+    notices = worded(
+        "corpus:addition_notices", "What is to be known of the addition, a sentence each."
+    )
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return {**asdict(self), "notices": list(self.notices)}
+        """Return a JSON object with the counts and the notices."""
+        about = {name: value for name, value in asdict(self).items() if name not in _FOR_NOTICES}
+        return {**about, "notices": list(self.notices)}
+
+
+_FOR_NOTICES = {"unfinished", "another_original", "unplaced", "unknown_fixed", "source"}
 
 
 def add_to_corpus(
@@ -82,8 +100,7 @@ def add_to_corpus(
                 lacking = [trigger for trigger in found.triggers if trigger.sample not in entries]
                 addition = _add(into, store, replace(found, triggers=lacking), name)
             noted = into.add_answers(answers_of(store, name))
-            notices = (*addition.notices, *_unknown_fixed(into, store))
-            return replace(addition, noted=noted, notices=notices)
+            return replace(addition, noted=noted, unknown_fixed=_unknown_fixed(into, store))
 
 
 def note_replay(corpus: Corpus | Path, replay: Store | Path, *, model: str | None = None) -> int:
@@ -134,10 +151,11 @@ def _check_model(corpus: Corpus, model: str) -> None:
 
 
 def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAddition:
-    notices = _notices(corpus, store, found)
-    added = Added(0, 0, 0, 0)
+    originals = {campaign.original_sha256 for campaign in corpus.campaigns()}
+    added, another = Added(0, 0, 0, 0), False
     if found.triggers:
         first = found.triggers[0]
+        another = bool(originals) and first.original_sha256 not in originals
         about = CorpusCampaign(
             store.id,
             model,
@@ -155,51 +173,25 @@ def _add(corpus: Corpus, store: Store, found: Findings, model: str) -> CorpusAdd
         *added,
         noted=0,
         entries=len(corpus),
-        notices=notices,
+        unfinished=not store.state.finished,
+        another_original=another,
+        unplaced=found.unplaced,
+        source=stored_replay(store).source.folder if is_replay(store) else "",
     )
 
 
-def _unknown_fixed(corpus: Corpus, store: Store) -> tuple[str, ...]:
-    """Return a notice of fixed triggers whose campaign is not in the corpus."""
+def _unknown_fixed(corpus: Corpus, store: Store) -> int:
+    """Return the number of fixed triggers whose campaign is not in the corpus."""
     source = stored_replay(store).source
     added = {campaign.id for campaign in corpus.campaigns()}
     if source.kind != "campaign" or source.campaign in added:
-        return ()
+        return 0
     fixed = {
         replayed.sample
         for replayed in replayed_inputs(store)
         if replayed.state == "fixed" and replayed.kind == "trigger"
     }
-    count = len(fixed - set(corpus.known(fixed)))
-    if not count:
-        return ()
-    triggers = "1 trigger that is" if count == 1 else f"{count} triggers that are"
-    text = (
-        f"{triggers} fixed in {store.folder}: the corpus knows nothing of "
-        f"{'it' if count == 1 else 'them'} yet; add the campaign {source.folder}, then "
-        f"{store.folder} again"
-    )
-    return (text,)
-
-
-def _notices(corpus: Corpus, store: Store, found: Findings) -> tuple[str, ...]:
-    notices = []
-    if not store.state.finished:
-        notices.append(f"{store.folder} is not finished: what it found so far was added")
-    originals = {campaign.original_sha256 for campaign in corpus.campaigns()}
-    if found.triggers and originals and found.triggers[0].original_sha256 not in originals:
-        notices.append(
-            f"the original model of {store.folder} is another file than the corpus' triggers were "
-            "found with so far: if it is not the same network retrained, keep a corpus of its own "
-            "for it"
-        )
-    if found.unplaced:
-        notices.append(
-            f"{found.unplaced} triggers of the replay {store.folder} were not added, since their "
-            f"seed inputs are not there any more: {stored_replay(store).source.folder} can't "
-            "be opened"
-        )
-    return tuple(notices)
+    return len(fixed - set(corpus.known(fixed)))
 
 
 @contextmanager

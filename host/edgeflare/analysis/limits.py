@@ -1,25 +1,24 @@
-"""Whether a campaign is within its limits: a sentence for each one."""
+"""Whether a campaign is within its limits, in codes and numbers."""
 
 import math
 import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from edgeflare._internal.text import distinct_number, first_names, names_text
 from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.analysis.class_names import known_class_names
-from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
-from edgeflare.answers.parts import LimitRule
+from edgeflare.answers import SCORES, AnswerKind
+from edgeflare.answers.parts import LimitRule, jsonable, worded
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import replayed_inputs
 from edgeflare.campaign.settings.baseline import Pair, baseline_pairs
@@ -30,6 +29,69 @@ from edgeflare.store import OutcomeRecord, Store, open_store
 from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Status
 
+LimitReason: TypeAlias = Literal[
+    "compared",
+    "not-checked",
+    "no-triggers",
+    "no-seeds",
+    "no-objects",
+    "no-reference",
+    "labels-only",
+    "no-detections",
+    "no-class",
+    "no-pairs",
+    "no-baseline",
+    "unsteady",
+    "unusable",
+]
+"""What a check rests on: both were compared, or why there is nothing to compare."""
+Limit: TypeAlias = float | bool | str
+_IN_JSON = ("name", "limit", "value", "crossed", "words", "checked", "undecided")
+
+
+class Offender(NamedTuple):
+    """An outcome that crosses a limit; `Offenders` sorts by rank, then by name.
+
+    `value` is what crosses it, None where the limit is a number of outcomes.
+    """
+
+    rank: float
+    by_name: tuple[str | int, ...]
+    name: str
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class LimitFigures:
+    """The numbers behind a check.
+
+    `count` of `total` have what the limit is about, with bounds of 95 % at `low` and `high` where
+    it is a rate; `crossing` of them cross it, the worst few are `offenders`. Beside them `deviating`
+    seeds deviate as they are, at `failed` a model could not answer, `nonfinite` gave NaN or infinity
+    and `unsteady` no steady answer. `known` class pairs are those of the `baseline`. `rule` is that
+    of a limit on objects. `cause` says what an error did.
+    """
+
+    kind: AnswerKind[Any] = SCORES
+    finished: bool = True
+    each_device: bool = False
+    count: int = 0
+    total: int = 0
+    low: float = 0.0
+    high: float = 0.0
+    crossing: int = 0
+    offenders: tuple[Offender, ...] = ()
+    deviating: int = 0
+    failed: int = 0
+    nonfinite: int = 0
+    unsteady: int = 0
+    known: int = 0
+    baseline: Path | None = None
+    rule: LimitRule | None = None
+    soundness: Soundness | None = None
+    unusable: UnusableAnswers | None = None
+    cause: str = ""
+
 
 @dataclass(frozen=True)
 class LimitCheck:
@@ -39,23 +101,28 @@ class LimitCheck:
     ``max_lost.person``; `value` is what the limit is about: a share, a
     number of queries (infinite where the median seed has no triggering input), a distance, a margin
     or a count; None where there is none. `crossed`: the limit doesn't hold, or a finished campaign
-    can't be judged by it. `words` is one sentence with the counts and the first few that cross it.
-    `checked` is False for a limit that does not apply to such a campaign. `undecided`: too little
-    is known to say whether the limit holds; it is neither kept nor crossed then.
+    can't be judged by it. `checked` is False for a limit that does not apply to such a campaign.
+    `undecided`: too little is known to say whether the limit holds; it is neither kept nor crossed
+    then. `reason` and `figures` are what it rests on, which `words` say in one sentence.
     """
 
     name: str
-    limit: float | bool | str
-    value: float | None
-    crossed: bool
-    words: str
+    limit: Limit
+    value: float | None = None
+    crossed: bool = False
+    reason: LimitReason = "compared"
     checked: bool = True
     undecided: bool = False
+    figures: LimitFigures = field(default_factory=LimitFigures, repr=False)
+
+    words = worded(
+        "limits:limit_words", "The check in one sentence, with the first few that cross it."
+    )
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names; an infinite value is the text "inf"."""
-        plain: dict[str, Any] = jsonable(asdict(self))
-        return plain
+        """Return a JSON object with the same names, `words` among them; infinity is a text."""
+        plain = {name: getattr(self, name) for name in _IN_JSON}
+        return {name: jsonable(value) for name, value in plain.items()}
 
 
 def check_limits(
@@ -73,53 +140,27 @@ def check_limits(
 
 
 def _check(
-    context: "LimitContext", name: str, limit: float | bool | str, class_: str | None = None
+    context: "LimitContext", name: str, limit: Limit, class_: str | None = None
 ) -> LimitCheck:
     """Return the check of a limit, of one class where it is stated for that."""
-    key, name = name, name if class_ is None else f"{name}.{class_}"
-    if context.is_replay != (key in _FOR_REPLAYS):
-        why = "a replay searches nothing" if context.is_replay else "this is no replay"
-        return LimitCheck(name, limit, None, False, f"{name}: not checked, {why}", checked=False)
-    rules = {rule.key: rule for rule in context.store.kind.checks()}
-    if key in rules:
-        verdict = _object_verdict(context, rules[key], float(limit), class_)
-    elif key in _CHECKS:
-        verdict = _CHECKS[key](context)
+    if context.is_replay != (name in _FOR_REPLAYS):
+        check = context.compared(None, reason="not-checked", checked=False)
+    elif rule := {rule.key: rule for rule in context.store.kind.checks()}.get(name):
+        check = _object_share(context, rule, float(limit), class_)
+    elif name in _CHECKS:
+        check = _CHECKS[name](context)
     else:
-        words = "can't be told, and counts as crossed: the models detect no objects"
-        verdict = LimitVerdict(None, True, words)
-    if not verdict.crossed:
-        verdict = _usable(context, verdict)
-    names = f": {verdict.names}" if verdict.crossed and verdict.names else ""
-    so_far = "" if context.finished else "so far "
-    words = f"{name}: {so_far}{verdict.words}{names}{verdict.aside}"
-    return LimitCheck(
-        name, limit, verdict.value, verdict.crossed, words, undecided=verdict.undecided
-    )
-
-
-def _usable(context: "LimitContext", verdict: "LimitVerdict") -> "LimitVerdict":
-    """Return the result of a limit, or that answers which can't be used keep none.
-
-    They cross it: a constant or tied answer is never another class, so that it would keep most
-    limits, and a job that passes would ship such a model.
-    """
-    if not context.unusable:
-        return verdict
-    words = f"can't be told, and counts as crossed: {context.unusable[0].words}"
-    return LimitVerdict(None, True, words)
+        check = context.compared(None, True, reason="no-detections")
+    if check.checked and context.unusable and not check.crossed:
+        # A constant or tied answer is never another class, so that it would keep most limits, and a
+        # job that passes would ship such a model.
+        check = context.compared(None, True, reason="unusable", unusable=context.unusable[0])
+    name = name if class_ is None else f"{name}.{class_}"
+    return replace(check, name=name, limit=limit)
 
 
 _NAMED = 3
 """Number of outcomes that cross a limit which are shown by name."""
-
-
-class Offender(NamedTuple):
-    """An outcome that crosses a limit; `Offenders` sorts by rank, then by name."""
-
-    rank: float
-    by_name: tuple[str | int, ...]
-    name: str
 
 
 class Offenders:
@@ -127,21 +168,16 @@ class Offenders:
 
     def __init__(self) -> None:
         self.count = 0
-        self._worst: list[Offender] = []
+        self.worst: list[Offender] = []
 
-    def add(self, name: str, rank: float = 0.0) -> None:
+    def add(self, name: str, rank: float = 0.0, value: float | None = None) -> None:
         """Add one; those of the same rank sort by name, numbers in it by their value."""
         self.count += 1
         parts = re.split(r"([0-9]+)", name)  # each second one is a number
         by_name = (int(part) if place % 2 else part for place, part in enumerate(parts))
-        self._worst.append(Offender(rank, tuple(by_name), name))
-        self._worst.sort()
-        del self._worst[_NAMED:]
-
-    @property
-    def words(self) -> str:
-        """The worst few by name, and how many more there are."""
-        return first_names([one.name for one in self._worst], self.count)
+        self.worst.append(Offender(rank, tuple(by_name), name, value))
+        self.worst.sort()
+        del self.worst[_NAMED:]
 
 
 class Rule(NamedTuple):
@@ -214,8 +250,7 @@ class LimitCounts:
             worse = min if rule.below else max
             self.worst[rule.name] = worse(self.worst[rule.name], value)
             if rule.crossed_by(value, limit):
-                text = str(value) if isinstance(value, int) else distinct_number(value, limit)
-                self.crossing[rule.name].add(f"{name} ({text})", value if rule.below else -value)
+                self.crossing[rule.name].add(name, value if rule.below else -value, value)
 
     @property
     def searched(self) -> int:
@@ -237,19 +272,6 @@ def known_pairs(store: Store, limits: LimitsConfig, *, own: bool = True) -> set[
     if stored is not None:
         return {(original, deployed) for original, deployed in stored}
     return baseline_pairs(limits) or set()
-
-
-def _pair_words(pairs: Mapping[Pair, int]) -> str:
-    """Return the most frequent pairs of labels with their counts."""
-    ranked = sorted(pairs.items(), key=lambda one: (-one[1], one[0]))
-    return names_text(
-        [f"{original} -> {deployed} ({count})" for (original, deployed), count in ranked], _NAMED
-    )
-
-
-def _percent(rate: float, other: float | None = None) -> str:
-    """Return a share in per cent, in enough digits to differ from `other`."""
-    return f"{100 * rate:g} %" if other is None else f"{distinct_number(100 * rate, 100 * other)} %"
 
 
 class LimitContext:
@@ -300,246 +322,213 @@ class LimitContext:
         """The judgement against the references."""
         return campaign_soundness(self.store)
 
+    def compared(
+        self,
+        value: float | None,
+        crossed: bool = False,
+        *,
+        reason: LimitReason = "compared",
+        undecided: bool = False,
+        checked: bool = True,
+        these: Offenders | None = None,
+        **figures: Any,
+    ) -> LimitCheck:
+        """Return a check whose name and limit are to come; `these` cross it."""
+        if these is not None:
+            figures |= {"crossing": these.count, "offenders": tuple(these.worst)}
+        return LimitCheck(
+            "",
+            0,
+            value,
+            crossed,
+            reason,
+            checked,
+            undecided,
+            LimitFigures(self.store.kind, self.finished, self.each_device, **figures),
+        )
 
-class LimitVerdict(NamedTuple):
-    """Result of a limit, see `LimitCheck`; `names` are shown if it is crossed, `aside` always."""
+    def beside(self) -> dict[str, Any]:
+        """Return which seeds a rate leaves out, by their names in `LimitFigures`."""
+        statuses = self.counts.statuses
+        return {"failed": statuses[Status.FAILED], "nonfinite": statuses[Status.NONFINITE]}
 
-    value: float | None
-    crossed: bool
-    words: str
-    names: str = ""
-    aside: str = ""
-    undecided: bool = False
+    def nothing(self) -> LimitCheck:
+        """Return that a limit can't be judged, which counts as crossed in a finished campaign."""
+        beside = {"deviating": self.counts.seeds.count, **self.beside()} if self.finished else {}
+        return self.compared(None, self.finished, reason="no-seeds", **beside)
 
 
-def _max_deviation_rate(context: LimitContext) -> LimitVerdict:
+def _max_deviation_rate(context: LimitContext) -> LimitCheck:
     counts, limit = context.counts, context.limits.max_deviation_rate or 0.0
     if not counts.searched:
-        return _undecidable(context, "searched")
+        return context.nothing()
     rate = counts.found.count / counts.searched
-    words = (
-        f"{counts.found.count} of {_searched(context)} ({_percent(rate, limit)}) have a triggering "
-        f"input, at most {_percent(limit)} are allowed"
+    return context.compared(
+        rate,
+        rate > limit,
+        these=counts.found,
+        count=counts.found.count,
+        total=counts.searched,
+        deviating=counts.seeds.count,
+        **context.beside(),
     )
-    return LimitVerdict(rate, rate > limit, words, counts.found.words, _aside(counts))
 
 
-def _max_seed_deviation_rate(context: LimitContext) -> LimitVerdict:
+def _max_seed_deviation_rate(context: LimitContext) -> LimitCheck:
     these, limit = context.counts.seeds, context.limits.max_seed_deviation_rate or 0.0
     store = context.store
-    known = sum(store.columns.answered_seeds(replica) for replica in replica_names(store))
-    if not known:
-        return _undecidable(context, "answered")
-    rate = these.count / known
-    what = "answers to seeds" if context.each_device else "answered seeds"
-    words = (
-        f"{these.count} of {known} {what} ({_percent(rate, limit)}) deviate as they are, "
-        f"at most {_percent(limit)} are allowed"
+    answered = sum(store.columns.answered_seeds(replica) for replica in replica_names(store))
+    if not answered:
+        return context.nothing()
+    rate = these.count / answered
+    return context.compared(
+        rate, rate > limit, these=these, count=these.count, total=answered, **context.beside()
     )
-    return LimitVerdict(rate, rate > limit, words, these.words, _failures(context.counts))
 
 
-def _min_median_queries(context: LimitContext) -> LimitVerdict:
+def _min_median_queries(context: LimitContext) -> LimitCheck:
     counts, limit = context.counts, context.limits.min_median_queries or 0
     if not counts.searched:
-        return _undecidable(context, "searched")
-    median = counts.median
-    took = (
-        "is without one"
-        if math.isinf(median)
-        else f"took {median:g} {'query' if median == 1 else 'queries'} to the first one"
-    )
-    words = (
-        f"of {_searched(context)}, {counts.found.count} of them with a triggering input, the "
-        f"median {took}, at least {limit} are wanted"
-    )
-    return LimitVerdict(
-        median, median < limit, words, counts.crossing["min_median_queries"].words, _aside(counts)
+        return context.nothing()
+    return context.compared(
+        counts.median,
+        counts.median < limit,
+        these=counts.crossing["min_median_queries"],
+        count=counts.found.count,
+        total=counts.searched,
+        deviating=counts.seeds.count,
+        **context.beside(),
     )
 
 
-def _min_l2(context: LimitContext) -> LimitVerdict:
-    counts, limit = context.counts, context.limits.min_l2 or 0.0
-    rule = f"none may be nearer than {limit:g}"
-    if not counts.found.count:
-        return LimitVerdict(None, False, f"no triggering input was found, {rule} to its seed")
-    nearest = counts.worst["min_l2"]
-    words = (
-        f"the nearest of {counts.found.count} triggering inputs is L2 "
-        f"{distinct_number(nearest, limit)} from its seed, {rule}"
-    )
-    return _with_offenders(nearest, counts.crossing["min_l2"], words, "nearer")
+def _of_worst(context: LimitContext, name: str, triggers: int) -> LimitCheck:
+    """Compare the worst of so many triggers with a limit that any of them may cross."""
+    if not triggers:
+        return context.compared(None, reason="no-triggers")
+    these = context.counts.crossing[name]
+    worst = context.counts.worst[name]
+    return context.compared(worst, these.count > 0, these=these, total=triggers)
 
 
-def _max_severity(context: LimitContext) -> LimitVerdict:
-    counts, limit = context.counts, context.limits.max_severity or 0.0
-    found = counts.found.count + counts.seeds.count
-    rule = f"none may have one above {limit:g}"
-    if not found:
-        return LimitVerdict(None, False, f"no triggering input was found, so no margin, {rule}")
-    worst = counts.worst["max_severity"]
-    most = distinct_number(worst, limit)
-    words = f"the most severe of {found} triggering inputs has a smaller margin of {most}, {rule}"
-    return _with_offenders(worst, counts.crossing["max_severity"], words, "above it")
+def _min_l2(context: LimitContext) -> LimitCheck:
+    return _of_worst(context, "min_l2", context.counts.found.count)
 
 
-def _max_disagreement(context: LimitContext) -> LimitVerdict:
-    counts, limit = context.counts, context.limits.max_disagreement or 0.0
-    found = counts.found.count + counts.seeds.count
-    rule = f"at most {_percent(limit)} may be"
-    if not found:
-        return LimitVerdict(None, False, f"no triggering input was found, {rule}")
-    kind = context.store.kind
-    if not kind.is_scored:
-        return LimitVerdict(
-            None, True, "can't be told, and counts as crossed: the device tells labels only"
-        )
-    worst = counts.worst["max_disagreement"]
-    apart, most = kind.apart_words(worst, limit)
-    words = (
-        f"of {found} triggering inputs the models' answers to the worst one {apart}, at most {most} "
-        "may be"
-    )
-    return _with_offenders(worst, counts.crossing["max_disagreement"], words, "above it")
+def _max_severity(context: LimitContext) -> LimitCheck:
+    counts = context.counts
+    return _of_worst(context, "max_severity", counts.found.count + counts.seeds.count)
 
 
-def _with_offenders(value: float, these: Offenders, words: str, where: str) -> LimitVerdict:
-    if these.count:
-        words += f"; {these.count} {'is' if these.count == 1 else 'are'} {where}"
-    return LimitVerdict(value, these.count > 0, words, these.words)
+def _max_disagreement(context: LimitContext) -> LimitCheck:
+    counts = context.counts
+    triggers = counts.found.count + counts.seeds.count
+    if triggers and not context.store.kind.is_scored:
+        return context.compared(None, True, reason="labels-only")
+    return _of_worst(context, "max_disagreement", triggers)
 
 
-def _max_confident_deviation(context: LimitContext) -> LimitVerdict:
+def _max_confident_deviation(context: LimitContext) -> LimitCheck:
     limit = context.limits.max_confident_deviation or 0.0
     survey = context.survey
     if survey is None or survey.overall is None:
-        return _undecidable(context, "surveyed")
-    one = survey.overall
-    words = (
-        f"{one.deviations} of {one.inputs} inputs far from the seeds ({_percent(one.rate, limit)}) "
-        f"deviate, 95 % bounds {_percent(one.low, limit)} to {_percent(one.high, limit)}; at most "
-        f"{_percent(limit)} are allowed"
+        return context.nothing()
+    rate = survey.overall
+    crossed = rate.rate > limit
+    return context.compared(
+        rate.high,
+        crossed,
+        undecided=rate.high > limit and not crossed,
+        count=rate.deviations,
+        total=rate.inputs,
+        low=rate.low,
+        high=rate.high,
     )
-    crossed = one.rate > limit
-    undecided = one.high > limit and not crossed
-    aside = "; more inputs narrow the bounds (more seeds, or --survey-queries)" if undecided else ""
-    return LimitVerdict(one.high, crossed, words, aside=aside, undecided=undecided)
 
 
-def _object_verdict(
+def _object_share(
     context: LimitContext, rule: LimitRule, limit: float, class_: str | None
-) -> LimitVerdict:
+) -> LimitCheck:
     """Judge the share of objects on the seeds by a rule, of all classes or of one by name or number."""
     label = None
     if class_ is not None:
         label = class_number(class_, known_class_names(context.store))
         if label is None:
-            words = f"can't be told, and counts as crossed: no class is named {class_!r} there"
-            return LimitVerdict(None, True, words)
-    of = "objects" if class_ is None else f"objects of the class {class_}"
-    one = kind_rate(context.store, rule, label)
-    if one is None:
-        if not context.finished:
-            return LimitVerdict(None, False, f"the {rule.whose} has detected no {of} yet")
-        words = f"can't be told: the {rule.whose} detects no {of} on the seeds"
-        return LimitVerdict(None, False, words, undecided=True)
-    words = (
-        f"{one.differing} of {one.objects} {of} that the {rule.whose} detects on the seeds "
-        f"({_percent(one.rate, limit)}) {rule.verb}, 95 % bounds "
-        f"{_percent(one.low, limit)} to {_percent(one.high, limit)}; at most {_percent(limit)} may"
-    )
-    crossed = one.rate > limit
-    undecided = not crossed and one.high > limit > 0
-    aside = "; more seeds narrow the bounds" if undecided else ""
-    value = one.high if limit else one.rate
-    named = names_text(one.seeds, _NAMED)
-    return LimitVerdict(value, crossed, words, named, aside, undecided)
-
-
-def _verdict(context: LimitContext) -> LimitVerdict:
-    found = context.soundness
-    if found is None:
-        if not context.finished:
-            return LimitVerdict(None, False, "no reference has answered")
-        words = "can't be told: no reference has answered"
-        return LimitVerdict(None, False, words, undecided=True)
-    words = "; ".join((found.words, *found.evidence))
-    return LimitVerdict(
-        None, found.verdict == "worse", words, undecided=found.verdict == "cannot-tell"
+            return context.compared(None, True, reason="no-class")
+    share = kind_rate(context.store, rule, label)
+    if share is None:
+        return context.compared(None, reason="no-objects", undecided=context.finished, rule=rule)
+    crossed = share.rate > limit
+    return context.compared(
+        share.high if limit else share.rate,
+        crossed,
+        undecided=not crossed and share.high > limit > 0,
+        rule=rule,
+        count=share.differing,
+        total=share.objects,
+        low=share.low,
+        high=share.high,
+        crossing=len(share.seeds),
+        offenders=tuple(Offender(0.0, (), name) for name in share.seeds[:_NAMED]),
     )
 
 
-def _new_pairs(context: LimitContext) -> LimitVerdict:
-    kind = context.store.kind
-    if kind.lacks:
-        return LimitVerdict(
-            None, True, f"can't be told, and counts as crossed: {kind.noun} have no {kind.lacks}"
-        )
+def _verdict(context: LimitContext) -> LimitCheck:
+    soundness = context.soundness
+    if soundness is None:
+        return context.compared(None, reason="no-reference", undecided=context.finished)
+    return context.compared(
+        None,
+        soundness.verdict == "worse",
+        undecided=soundness.verdict == "cannot-tell",
+        soundness=soundness,
+    )
+
+
+def _new_pairs(context: LimitContext) -> LimitCheck:
+    if context.store.kind.lacks:
+        return context.compared(None, True, reason="no-pairs")
     pairs = context.counts.pairs
     try:
         known = known_pairs(context.store, context.limits, own=context.own)
     except UsageError as error:
         if not context.own:
             raise
-        return LimitVerdict(None, True, f"can't be told, and counts as crossed: {error}")
+        return context.compared(None, True, reason="no-baseline", cause=str(error))
     new = {pair: count for pair, count in pairs.items() if pair not in known}
-    words = (
-        f"{len(new)} of {len(pairs)} deviating class pairs are not among the {len(known)} of "
-        f"{context.limits.baseline}, none may be new"
+    ranked = sorted(new.items(), key=lambda item: (-item[1], item[0]))
+    return context.compared(
+        len(new),
+        bool(new),
+        count=len(new),
+        total=len(pairs),
+        known=len(known),
+        baseline=context.limits.baseline,
+        crossing=len(new),
+        offenders=tuple(
+            Offender(-count, pair, f"{pair[0]} -> {pair[1]}", count)
+            for pair, count in ranked[:_NAMED]
+        ),
     )
-    return LimitVerdict(len(new), bool(new), words, _pair_words(new))
 
 
-def _max_new_triggers(context: LimitContext) -> LimitVerdict:
+def _max_new_triggers(context: LimitContext) -> LimitCheck:
     new, total, limit = Offenders(), 0, context.limits.max_new_triggers or 0
-    unclear = 0
+    unsteady = 0
     for replayed in replayed_inputs(context.store):
         total += 1
-        unclear += replayed.state in ("unstable", "nonfinite", "failed")
+        unsteady += replayed.state in ("unstable", "nonfinite", "failed")
         if replayed.state == "new":
             new.add(f"{replayed.id} on {replayed.device}" if context.each_device else replayed.id)
-    words = (
-        f"{new.count} of {total} replayed inputs deviate now and did not before, "
-        f"at most {limit} may"
+    if total and unsteady == total and context.finished:
+        return context.compared(None, True, reason="unsteady", total=total)
+    return context.compared(
+        new.count, new.count > limit, these=new, count=new.count, total=total, unsteady=unsteady
     )
-    if total and unclear == total and context.finished:
-        words = f"can't be told, and counts as crossed: none of {total} inputs gave a steady answer"
-        return LimitVerdict(None, True, words)
-    aside = f"; {unclear} gave no steady answer" if unclear else ""
-    return LimitVerdict(new.count, new.count > limit, words, new.words, aside)
-
-
-def _undecidable(context: LimitContext, done: str) -> LimitVerdict:
-    """Return that a limit can't be judged, which counts as crossed in a finished campaign."""
-    if not context.finished:
-        return LimitVerdict(None, False, f"no seed is {done}")
-    words = f"can't be told, and counts as crossed: no seed was {done}"
-    return LimitVerdict(None, True, words, aside=_aside(context.counts))
-
-
-def _searched(context: LimitContext) -> str:
-    return f"{context.counts.searched} {'searches' if context.each_device else 'searched seeds'}"
-
-
-def _aside(counts: LimitCounts) -> str:
-    """Return which seeds a rate of the searched ones leaves out."""
-    deviate = counts.seeds.count
-    text = f"; {deviate} more deviate as they are" if deviate else ""
-    return text + _failures(counts)
-
-
-def _failures(counts: LimitCounts) -> str:
-    text = ""
-    if failed := counts.statuses[Status.FAILED]:
-        text += f"; a model could not answer on {failed}"
-    if infinite := counts.statuses[Status.NONFINITE]:
-        text += f"; {infinite} gave NaN or infinity"
-    return text
 
 
 _FOR_REPLAYS = ("max_new_triggers",)
 """The limits of replays; the others are of campaigns that search."""
-_CHECKS: Mapping[str, Callable[[LimitContext], LimitVerdict]] = {
+_CHECKS: Mapping[str, Callable[[LimitContext], LimitCheck]] = {
     "max_deviation_rate": _max_deviation_rate,
     "max_seed_deviation_rate": _max_seed_deviation_rate,
     "min_median_queries": _min_median_queries,

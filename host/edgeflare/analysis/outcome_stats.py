@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal.files import natural_key
-from edgeflare._internal.text import counted
 from edgeflare.analysis.devices import DeviceFigures
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.parts import LimitRule
@@ -79,29 +78,16 @@ class Coverage:
     device_queries: int = 0
     host_queries: int = 0
 
-    @property
-    def words(self) -> str:
-        """All of it in a phrase, "" where no search ended without a trigger."""
-        if not self.searches:
-            return ""
-        count = "the one search" if self.searches == 1 else f"the {self.searches:,} searches"
-        unasked = f" ({self.unasked:,} of them none)" if self.unasked else ""
-        return (
-            f"{count} without a trigger gave the device "
-            f"{counted(self.device_queries, 'input')}{unasked}, and the original alone "
-            f"{self.host_queries:,}"
-        )
-
 
 @dataclass(frozen=True)
 class OutcomeFigures:
-    """Figures of all outcomes; names are those of `Summary`, where they are explained."""
+    """Figures of all outcomes; `edgeflare.Summary`, which has them too, explains them."""
 
     by_status: dict[str, int]
     searched: int
     replicas: tuple[str, ...]
     by_device: tuple[DeviceFigures, ...]
-    queries: dict[str, int]
+    total_queries: dict[str, int]
     round_trips: int
     coverage: Coverage
     queries_found: Spread | None
@@ -136,10 +122,7 @@ def outcome_figures(store: Store) -> OutcomeFigures:
         searched=int(searched.sum()),
         replicas=tuple(sorted(filter(None, rows.replica.names))),
         by_device=tuple(_by_device(rows)),
-        queries={
-            name: int(getattr(rows, f"{name}_queries").sum())
-            for name in ("seed", "search", "confirmation", "host_only")
-        },
+        total_queries=_queries(store, rows),
         round_trips=int(rows.round_trips.sum()),
         coverage=Coverage(
             int(ended.sum()),
@@ -167,6 +150,19 @@ def outcome_figures(store: Store) -> OutcomeFigures:
         triggers=_first_triggers(store),
         corruptions=_corruptions(store),
     )
+
+
+def _queries(store: Store, rows: OutcomeColumns) -> dict[str, int]:
+    """Return the sums of all queries by what they were for, those of the survey among them."""
+    surveyed = store.survey_counts()
+    return {
+        "seed": int(rows.seed_queries.sum()),
+        "survey": surveyed.survey,
+        "search": int(rows.search_queries.sum()),
+        "confirmation": int(rows.confirmation_queries.sum()) + surveyed.confirmation,
+        "measuring": sum(store.state.measuring_queries.values()),
+        "host_only": int(rows.host_only_queries.sum()) + surveyed.host_only,
+    }
 
 
 def _by_device(rows: OutcomeColumns) -> Iterator[DeviceFigures]:

@@ -14,30 +14,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
-from edgeflare._internal.text import counted, percent_text
-from edgeflare.statistics import binomial_tail, clustered_interval, holm
+from edgeflare.answers.parts import worded
+from edgeflare.campaign.pair.health import UnusableAnswers
+from edgeflare.statistics import binomial_tail, clustered_interval, holm, wilson
+from edgeflare.types import Issue
 
 SoundnessVerdict: TypeAlias = Literal["sound", "worse", "cannot-tell"]
 
 
-_WORDS: Mapping[SoundnessVerdict, tuple[str, str, str]] = {
-    "sound": (
-        "",  # nothing is
-        "the deployed model is sound: no worse than its healthy reference",
-        "the deployed model is sound: no worse than healthy references",
-    ),
-    "worse": (
-        "the deployed model is worse than its original on the seeds as they are",
-        "the deployed model is worse than its healthy reference",
-        "the deployed model is worse than every healthy reference",
-    ),
-    "cannot-tell": (
-        "it can't be told whether the deployed model is worse: no healthy reference is left",
-        "it can't be told whether the deployed model is worse than its healthy reference",
-        "it can't be told whether the deployed model is worse than healthy references",
-    ),
-}
-"""Each verdict in words: without a healthy reference, against one and against several."""
+EvidenceCode: TypeAlias = Literal[
+    "unusable",
+    "unhealthy",
+    "own",
+    "left-out",
+    "disagreement",
+    "poor-original",
+    "many-flips",
+    "more-flips",
+    "not-asked",
+    "unexplained",
+    "excess",
+    "parts",
+    "more-inputs",
+    "too-few",
+]
+"""What a verdict rests on, each with its own fields of `Soundness`."""
 EXCESS_MARGIN = 0.025
 """A healthy model's excess drift may be larger than a reference's by this, or twice as large."""
 RATE_MARGIN = 0.03
@@ -54,7 +55,7 @@ _SHARES = {"excess": 0.4, "unexplained": 0.4, "parts": 0.2}
 """How the probability of a wrong "worse" is divided among the kinds of evidence."""
 _LEAST_SEEDS = 8
 """A family or severity is judged for itself from so many seeds on."""
-_FEWEST_SEEDS = 10
+FEWEST_SEEDS = 10
 _DRAWS = 4000
 _DRAWN_AT_ONCE = 1 << 15
 _MOST_FACTOR = 50
@@ -103,18 +104,15 @@ class OwnFigures:
         """Labelled inputs right by the original and not by this model, less the reverse."""
         return self.lost - self.won + self.failed_labelled
 
+    @property
+    def least_flips(self) -> float:
+        """The lower bound of 95 % of the share of flips on inputs like these."""
+        return wilson(self.flips, self.inputs)[0] if self.inputs else 0.0
+
     def has_more_flips(self, reference_flips: Collection[int]) -> bool:
         """Whether it has more than twice as many flips as each reference, and five more."""
         most = max(reference_flips, default=self.flips)
         return self.flips > _FACTOR * most and self.flips - most >= LEAST_FALL
-
-    @property
-    def fall_words(self) -> str:
-        """From what the accuracy fell to what or, without labels, the flips."""
-        if not self.labelled:
-            return f"{self.flips:,} of {self.inputs:,}"
-        right = (self.original_right, self.right)
-        return " to ".join(percent_text(one / self.labelled) for one in right)
 
 
 @dataclass(frozen=True)
@@ -122,8 +120,8 @@ class Soundness:
     """Whether a deployed model is worse than its healthy references, and why.
 
     `verdict`: "sound": no worse than the references by more than the stated margins; "worse";
-    "cannot-tell": too little is known. Each at `confidence`. `evidence`: sentences, the most
-    important one first.
+    "cannot-tell": too little is known. Each at `confidence`. `reasons`: what it rests on, the most
+    important one first; `evidence` has a sentence of each.
 
     `drift` and `reference_drift` are mean total variation distances, of the deployed model and of
     `worst_reference`. `excess` is the root mean square of how much farther the deployed model
@@ -142,11 +140,16 @@ class Soundness:
     where it fell there it is worse; `own_references`: the same of the references that were asked
     about them, by name. `left_out`: those that fell there as well; they are not among `references`,
     which there may be none of then.
+
+    `static` counts the references whose excess drift enlarges what is allowed. `replica` is the
+    device that was judged, "" where there is one verdict for all. `unusable`: whose answers can't be
+    used; `unhealthy`: the references that were themselves judged worse than theirs; `disagreement`:
+    why both models differ more on the seeds than compression explains.
     """
 
     verdict: SoundnessVerdict
     confidence: float
-    evidence: tuple[str, ...]
+    reasons: tuple[EvidenceCode, ...]
     inputs: int
     seeds: int
     references: tuple[str, ...]
@@ -167,16 +170,23 @@ class Soundness:
     own: OwnFigures | None = None
     own_references: dict[str, OwnFigures] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    static: int = 0
+    replica: str = ""
+    unusable: UnusableAnswers | None = None
+    unhealthy: tuple[str, ...] = ()
+    disagreement: Issue | None = None
 
-    @property
-    def words(self) -> str:
-        """The verdict in words, without the evidence."""
-        return _WORDS[self.verdict][min(len(self.references), 2)]
+    words = worded("soundness:soundness_words", "The verdict in words, without the evidence.")
+    evidence = worded("soundness:evidence_words", "The reasons, a sentence each.")
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        values = asdict(self)
+        """Return a JSON object with the same names, `evidence` in place of what it is made of."""
+        values = {"verdict": self.verdict, "confidence": self.confidence, "evidence": self.evidence}
+        values |= {name: value for name, value in asdict(self).items() if name not in _NOT_IN_JSON}
         return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items()}
+
+
+_NOT_IN_JSON = {"reasons", "static", "replica", "unusable", "unhealthy", "disagreement"}
 
 
 def judge(
@@ -262,7 +272,7 @@ class _Judgement:
         self._excess, self._unexplained = self._against_others()
 
     def result(self) -> Soundness:
-        if self._seeds < _FEWEST_SEEDS:
+        if self._seeds < FEWEST_SEEDS:
             return self._too_few()
         excesses = self._excesses() if self._has_drift else {}
         excess = excesses.get("")
@@ -279,20 +289,20 @@ class _Judgement:
         ):
             verdict = "sound"
         more = self._more_inputs(excess, unexplained) if verdict == "cannot-tell" else None
-        evidence = _ordered(
-            (by_count, self._unexplained_words(unexplained)),
-            (by_excess, "" if excess is None else self._excess_words(excess)),
-            (bool(parts), f"worse within {', '.join(parts)}" if parts else ""),
-        )
+        decides: dict[EvidenceCode, bool] = {"unexplained": by_count}
+        decides |= {} if excess is None else {"excess": by_excess}
+        decides |= {"parts": True} if parts else {}
+        reasons = tuple(sorted(decides, key=lambda reason: not decides[reason]))
         if verdict == "cannot-tell":
-            evidence = (*evidence, _more_words(more))
+            reasons = (*reasons, "more-inputs")
         found = Soundness(
             verdict,
             self._confidence,
-            evidence,
+            reasons,
             self._inputs,
             self._seeds,
             self._names,
+            static=len(self._rows),
             unexplained=unexplained.inputs,
             reference_unexplained=unexplained.reference,
             unexplained_high=unexplained.rate_high,
@@ -316,12 +326,8 @@ class _Judgement:
         )
 
     def _too_few(self) -> Soundness:
-        words = (
-            f"{counted(self._inputs, 'sure input')} from {counted(self._seeds, 'seed')} tell "
-            f"nothing: {_FEWEST_SEEDS} seeds at least are needed"
-        )
         return Soundness(
-            "cannot-tell", self._confidence, (words,), self._inputs, self._seeds, self._names
+            "cannot-tell", self._confidence, ("too-few",), self._inputs, self._seeds, self._names
         )
 
     def _against_others(self) -> tuple[_Drifts, _Flags]:
@@ -429,32 +435,6 @@ class _Judgement:
             return None
         return max(1, math.ceil((factor - 1) * self._inputs))
 
-    def _excess_words(self, excess: _Excess) -> str:
-        count = len(self._names)
-        static = len(self._rows)
-        kind = "healthy" if static == count else "static"
-        worst = (
-            f"the {kind} reference" if static == 1 else f"the worst of {static} {kind} references"
-        )
-        return (
-            f"excess drift {drift_text(excess.deployed)} on "
-            f"{counted(self._inputs, 'sure input')} (one-sided {100 * self._confidence:g} % bounds "
-            f"{drift_text(excess.low)} and {drift_text(excess.high)}); {worst} has "
-            f"{drift_text(excess.reference)}, {drift_text(excess.allowed)} is allowed"
-        )
-
-    def _unexplained_words(self, unexplained: _Unexplained) -> str:
-        verb = "deviates" if unexplained.inputs == 1 else "deviate"
-        several = len(self._names) > 1
-        others = "a reference against the others" if several else "the reference"
-        return (
-            f"{unexplained.inputs:,} of {counted(self._inputs, 'sure input')} {verb} where "
-            f"{'every' if several else 'the'} healthy reference agrees with the original (at most "
-            f"{percent_text(unexplained.rate_high)} of all such inputs, by a one-sided "
-            f"{100 * self._confidence:g} % bound); of {others} "
-            f"{'at most ' if several else ''}{unexplained.reference:,}"
-        )
-
 
 def _resampled_sums(sums: _Drifts) -> _Drifts:
     """Return the sums over resampled seeds, [draws, M], of what each seed has, [seeds, M]."""
@@ -480,21 +460,3 @@ def _root_means(sums: _Drifts) -> _Drifts:
 def _allowed(reference: Any) -> Any:
     """Return the excess drift that a healthy model may have."""
     return np.maximum(_FACTOR * reference, reference + EXCESS_MARGIN)
-
-
-def _ordered(*reasons: tuple[bool, str]) -> tuple[str, ...]:
-    """Return the sentences, those that decide first."""
-    return tuple(words for _, words in sorted(reasons, key=lambda reason: not reason[0]) if words)
-
-
-def drift_text(drift: float) -> str:
-    """Return a drift or an excess drift, 0 to 1, in three digits."""
-    return "below 0.001" if 0 < drift < 0.0005 else f"{drift:.3f}"
-
-
-def _more_words(more: int | None) -> str:
-    if more is None:
-        return "more inputs of this kind would hardly tell: it lies at the limit of what is allowed"
-    return (
-        f"about {counted(more, 'more sure input')} might tell: raise --survey-queries, or add seeds"
-    )

@@ -1,12 +1,11 @@
 """A campaign in figures, with those of its control: how often the search raises a false alarm."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from edgeflare.analysis.agreement import Agreement, EveryDevice, agreements
 from edgeflare.analysis.devices import (
-    DeviceFigures,
     TelemetryCounts,
     TelemetryFigures,
     Transfer,
@@ -16,11 +15,7 @@ from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, LimitContext
 from edgeflare.analysis.outcome_stats import (
     AnswerFigures,
-    Coverage,
-    Failure,
-    LabelPair,
-    Spread,
-    TriggerFigures,
+    OutcomeFigures,
     WordPair,
     answer_figures,
     outcome_figures,
@@ -37,12 +32,14 @@ from edgeflare.explanation import Explanation, explained_devices, stored_explana
 from edgeflare.statistics import rounded_up, upper_bound
 from edgeflare.store import Store, campaign_text, open_store
 from edgeflare.store.location import is_campaign
-from edgeflare.types import Status
+from edgeflare.types import TRIGGERS, Status
 
 if TYPE_CHECKING:
     from edgeflare.analysis.replay import ReplayFigures
 
 
+NO_SEARCH = "none"
+"""The strategy of a campaign that compares the seeds as they are."""
 _F = TypeVar("_F")
 ControlState: TypeAlias = Literal["not-begun", "begun", "finished", "refused", "gone"]
 
@@ -136,7 +133,7 @@ def control_figures(store: Store) -> ControlFigures | None:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(OutcomeFigures):
     """What a campaign found so far.
 
     `finished` seeds have an outcome, `unfinished` ones not yet; where each device searches for
@@ -180,35 +177,16 @@ class Summary:
     skipped: int
     finished: int
     unfinished: int
-    searched: int
     found: int
     ties: int
     labelled: int
     original_right: int
     deployed_right: int
     success_rate: float | None
-    by_status: dict[str, int]
-    queries_found: Spread | None
-    queries_searched: Spread | None
-    seconds_found: Spread | None
-    seconds_searched: Spread | None
-    total_queries: dict[str, int]
-    round_trips: int
     wall_s: float | None
-    label_pairs: tuple[LabelPair, ...]
-    original_margin: float | None
-    deployed_margin: float | None
-    l2: float | None
-    linf: float | None
-    replicas: tuple[str, ...]
-    by_device: tuple[DeviceFigures, ...]
     transfers: tuple[Transfer, ...]
     agreements: tuple[Agreement, ...]
     every_device: EveryDevice | None
-    failures: tuple[Failure, ...]
-    given_up: dict[str, int]
-    triggers: tuple[TriggerFigures, ...]
-    corruptions: dict[str, int]
     control: ControlFigures | None
     devices: tuple[dict[str, Any], ...]
     models: dict[str, Any]
@@ -219,9 +197,7 @@ class Summary:
     limits: tuple[LimitCheck, ...] = ()
     replay: "ReplayFigures | None" = None
     sample_rate: int | None = None
-    snr_db: float | None = None
     answers: AnswerFigures | None = None
-    coverage: Coverage = field(default_factory=Coverage)
     survey: SurveyFigures | None = None
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
@@ -254,6 +230,16 @@ class Summary:
         return figures if isinstance(figures, type_) else None
 
     @property
+    def has_searches(self) -> bool:
+        """Whether seeds are searched from, not only compared as they are."""
+        return self.search.get("strategy") != NO_SEARCH
+
+    @property
+    def triggers_found(self) -> int:
+        """How many outcomes have a trigger, the seed itself or one that was found."""
+        return sum(self.by_status.get(status.value, 0) for status in TRIGGERS)
+
+    @property
     def limits_crossed(self) -> tuple[str, ...]:
         """The names of the limits that don't hold."""
         return tuple(limit.name for limit in self.limits if limit.crossed)
@@ -266,8 +252,10 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `limits_crossed` and `limits_undecided`, too."""
         limits = [limit.to_json() for limit in self.limits]
-        about = asdict(self)
-        del about["unusable"]  # it stands in another form, behind the others
+        # these stand in another form, behind the others or in their place
+        about = asdict(replace(self, limits=(), soundness=None, unusable=(), explanation=None))
+        del about["unusable"]
+        about = {name: about[name] for name in Summary.__annotations__ if name in about} | about
         answers = self.answers
         figures = {} if answers is None else self.kind.figures_json(answers.figures)
         return {
@@ -276,6 +264,7 @@ class Summary:
             "detection": None,
             "values": None,
             **figures,
+            "soundness": self.soundness and self.soundness.to_json(),
             "limits": limits,
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),
@@ -303,9 +292,9 @@ def _summary(store: Store) -> Summary:
     telemetry = TelemetryCounts(store.telemetry())
     slowed = telemetry.slowed()
     expected = seeds * len(store.state.replicas)
-    surveyed = store.survey_counts()
     context = LimitContext(store)  # limits, survey and verdict need the same figures
     return Summary(
+        **vars(figures),
         campaign=store.id,
         folder=campaign_text(store.folder),
         created_at=store.created_at.isoformat(),
@@ -313,42 +302,16 @@ def _summary(store: Store) -> Summary:
         skipped=len(store.skipped()),
         finished=finished,
         unfinished=max(0, expected - finished),
-        searched=searched,
         found=found,
         ties=answers.ties,
         labelled=answers.labelled,
         original_right=answers.original_right,
         deployed_right=answers.deployed_right,
         success_rate=found / searched if searched else None,
-        by_status=figures.by_status,
-        queries_found=figures.queries_found,
-        queries_searched=figures.queries_searched,
-        seconds_found=figures.seconds_found,
-        seconds_searched=figures.seconds_searched,
-        total_queries={
-            "seed": figures.queries["seed"],
-            "survey": surveyed.survey,
-            "search": figures.queries["search"],
-            "confirmation": figures.queries["confirmation"] + surveyed.confirmation,
-            "measuring": sum(store.state.measuring_queries.values()),
-            "host_only": figures.queries["host_only"] + surveyed.host_only,
-        },
-        round_trips=figures.round_trips,
         wall_s=store.state.wall_s,
-        label_pairs=figures.label_pairs,
-        original_margin=figures.original_margin,
-        deployed_margin=figures.deployed_margin,
-        l2=figures.l2,
-        linf=figures.linf,
-        replicas=figures.replicas,
-        by_device=figures.by_device,
         transfers=transfers(store.replays()),
         agreements=compared,
         every_device=every_device,
-        failures=figures.failures,
-        given_up=figures.given_up,
-        triggers=figures.triggers,
-        corruptions=figures.corruptions,
         control=control_figures(store),
         devices=tuple(asdict(device) for device in store.devices()),
         models=store.models,
@@ -359,8 +322,6 @@ def _summary(store: Store) -> Summary:
         limits=context.checks(),
         replay=_replay(store),
         sample_rate=store.sample_rate,
-        snr_db=figures.snr_db,
-        coverage=figures.coverage,
         survey=context.survey,
         soundness=context.soundness,
         faults=fault_figures(store),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -135,6 +136,14 @@ class ReportWords(NamedTuple):
 def later(name: str, *arguments: Any) -> Any:
     """Call what stands above the kinds of answers, by its dotted name ``module:function``."""
     return resolve_name(name)(*arguments)
+
+
+def worded(name: str, what: str) -> Any:
+    """Return a property that tells `what` a result says, by ``module:function`` of `edgeflare.words`.
+
+    Those stand above the results, since they see all of them.
+    """
+    return property(partial(later, f"edgeflare.words.{name}"), doc=what)
 
 
 def decision_of(margin: float | None, floor: float) -> Decision:

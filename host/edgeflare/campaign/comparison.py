@@ -159,6 +159,11 @@ class Candidates:
     runs: tuple[CandidateRun, ...]
 
     @property
+    def failed(self) -> dict[str, str]:
+        """Why those that failed could not be run, by name."""
+        return {run.name: run.failed for run in self.runs if run.failed is not None}
+
+    @property
     def finished(self) -> tuple[CandidateRun, ...]:
         """Those that did not fail."""
         return tuple(run for run in self.runs if run.failed is None)

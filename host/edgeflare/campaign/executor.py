@@ -198,7 +198,7 @@ def start(
             if names is not None:
                 store.state.class_names = list(names)
             campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
-            campaign.start(source, notices)
+            campaign.run(source, notices, is_new=True)
         _finish(after, store, reporter)
     return folder
 
@@ -233,7 +233,7 @@ def resume(
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(folder))
         stack.enter_context(CampaignLock(folder))
-        store.remove_torn()
+        store.remove_torn()  # under the lock: a process that still writes a file has it
         changes = changes or {}
         others = not changes.keys().isdisjoint(("devices", "inventory"))
         begun = {**WITHOUT_SURVEY, **store.campaign}
@@ -276,7 +276,7 @@ def resume(
                     store.state.devices = [_described(device) for device in devices]
                 store.add_environment(found)
                 campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
-                campaign.resume(source, notices)
+                campaign.run(source, notices, is_new=False)
         elif is_finished(store):
             for notice in _read_all(store, with_samples=check_samples):
                 reporter(Notice(notice))

@@ -130,6 +130,7 @@ class Fleet(AbstractContextManager["Fleet"]):
                 opened = [one.result() for one in attempts]
             except BaseException:
                 waits.end()
+                # those under way go on in their threads, and nobody else would close what they open
                 for one in attempts:
                     one.add_done_callback(_close_what_opened)
                 raise

@@ -132,30 +132,15 @@ class Campaign:
         self._store = store
         self._reporter = reporter
 
-    def start(self, source: SeedSource | None, notices: Sequence[str] = ()) -> None:
-        """Run a new campaign; delete its folder if it fails before anything useful was stored."""
-        self._reporter.watch(self._store, self._fleet.status)
-        for notice in notices:
-            self._reporter.notice(notice)
-        try:
-            self._do_stages(source)
-        except BaseException as error:
-            if self._is_discardable(error):
-                with suppress(OSError):
-                    (self._store.folder / LIVE_NAME).unlink(missing_ok=True)
-                self._store.discard()
-            else:
-                self._stopped(error)
-            raise
-        self._ended()
+    def run(self, source: SeedSource | None, notices: Sequence[str], *, is_new: bool) -> None:
+        """Do what is left of a campaign.
 
-    def resume(self, source: SeedSource | None, notices: Sequence[str]) -> None:
-        """Run what is left of a campaign."""
+        The folder of a new one is deleted if it fails before anything useful was stored.
+        """
         self._reporter.watch(self._store, self._fleet.status)
-        for notice in notices:
+        away = (f"goes on without {name}: {error}" for name, error in self._fleet.missing)
+        for notice in (*notices, *away):
             self._reporter.notice(notice)
-        for name, error in self._fleet.missing:
-            self._reporter.notice(f"goes on without {name}: {error}")
         try:
             if self._store.state.finished:  # else what is removed or added now counts as lost
                 self._store.state.finished = False
@@ -163,7 +148,12 @@ class Campaign:
                 self._store.remove_failed(replica)
             self._do_stages(source)
         except BaseException as error:
-            self._stopped(error)
+            if is_new and self._is_discardable(error):
+                with suppress(OSError):
+                    (self._store.folder / LIVE_NAME).unlink(missing_ok=True)
+                self._store.discard()
+            else:
+                self._stopped(error)
             raise
         self._ended()
 

@@ -68,6 +68,7 @@ def _run(
     first = next(iter(folders))
     file = getattr(settings, "class_names", None)
     names = None if file is None else load_class_names(file, first)
+    namer = str if isinstance(campaign, list) else class_namer(first, names)
     with progress_display() as progress:
         context = RunContext(progress=progress, ask=ask)
         result = run_analysis(name, campaign, settings, context)
@@ -83,9 +84,8 @@ def _run(
     def document() -> list[Block]:
         with ExitStack() as stack:
             # what isn't stored here has parts in folders of the campaign's
-            is_stored = getattr(plugin, "is_stored", True)
-            store = None if is_stored else stack.enter_context(Store.open(first))
-            namer = class_namer(first, names)
+            stored = getattr(plugin, "stored", True) or isinstance(campaign, list)
+            store = None if stored else stack.enter_context(Store.open(first))
             return [*section_blocks(sections_of(plugin, name, result, namer, store))]
 
     print_result(

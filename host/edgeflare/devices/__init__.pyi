@@ -28,6 +28,7 @@ from .open import (
 )
 from .provisioning.upload import PruneReport as PruneReport
 from .runtimes import DeviceOptions as DeviceOptions, runtime_for as runtime_for
+from .session.agent_link import Limits as Limits
 from .session.device_report import DeviceReport as DeviceReport, LeaseHeld as LeaseHeld
 from .session.reconnecting import ReconnectingSession as ReconnectingSession
 from .session.replies import LoadedModel as LoadedModel, Reply as Reply

@@ -314,8 +314,8 @@ class Explanation:
 
 
 def store_explanation(store: Store, explanation: Explanation) -> None:
-    """Store an explanation in its campaign, in place of an earlier one."""
-    store.set_result(_FACT, replace(explanation, shrunk={}))
+    """Store an explanation in its campaign, as the newest one."""
+    store.add_result(_FACT, replace(explanation, shrunk={}))
 
 
 def stored_explanation(store: Store) -> Explanation | None:

@@ -9,7 +9,6 @@ from edgeflare.analysis.limits import check_limits
 from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.ranking.paired_tests import TIE
 from edgeflare.analysis.ranking.ranking import rank_campaigns
-from edgeflare.analysis.ranking.text import compared
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.parts import Name
@@ -20,6 +19,7 @@ from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity, SearchFigures
 from edgeflare.store import Store
 from edgeflare.words import nightly as words
+from edgeflare.words.ranking import compared
 
 _BROKEN = ("nonfinite", "failed")
 _TONIGHT = "tonight's model"
@@ -97,14 +97,13 @@ def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
     green = f"the last green night's ({since})"
     ranking = rank_campaigns([last_green, tonight], names=[green, _TONIGHT])
     (duel,) = ranking.duels
-    words = ranking.verdict
+    said = ranking.verdict
     if duel.verdict != TIE:
-        with Store.open(tonight) as store:
-            words = compared(duel, ranking.measure, _TONIGHT, kind=store.kind)
+        said = compared(ranking, duel, _TONIGHT)
     return Check(
         part="comparison",
         name=ranking.measure,
-        words=capitalized(words),
+        words=capitalized(said),
         crossed=duel.verdict == green,
     )
 

@@ -24,7 +24,7 @@ from edgeflare.store.location import (
     schema_name,
     write_pointer,
 )
-from edgeflare.store.migrations import open_database
+from edgeflare.store.migration import open_database
 from edgeflare.store.named_databases import add_database
 
 NIGHT_NAME = "night.json"
@@ -44,7 +44,7 @@ _nights = Table(
     Column("stamp", String(40), primary_key=True),
     Column("night", JSON, nullable=False),
 )
-_SCHEMA = Schema(_KIND, "history.sqlite", 1, _about)
+_SCHEMA = Schema(_KIND, "history.sqlite", 1, _about, 1)
 
 
 class Nights(Protocol):

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
 from edgeflare.analysis.agreement import NOT_ATTRIBUTED
+from edgeflare.analysis.campaign_verdict import campaign_verdict
 from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
-from edgeflare.analysis.summary import ControlFigures, Summary
+from edgeflare.analysis.summary import NO_SEARCH, ControlFigures, Summary
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.oracles import MARGIN_FLOOR, is_measured, traits_in
 from edgeflare.answers.transcripts import excerpts
@@ -27,18 +28,14 @@ from edgeflare.document import (
     table_of,
 )
 from edgeflare.models.scaling import ScalingOptions
-from edgeflare.reports.devices import (
-    NO_SEARCH,
-    agreement_blocks,
-    devices_tables,
-    runtime_words,
-    telemetry_table,
-)
+from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
 from edgeflare.reports.explanation import explanation_blocks, explanation_json
 from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
 from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
-from edgeflare.reports.verdict import evidence, unusable_sentences, verdict
 from edgeflare.store import folder_at, open_store
+from edgeflare.words.devices import runtime_words
+from edgeflare.words.faults import coverage_words
+from edgeflare.words.verdict import evidence, unusable_sentences, verdict_text, verdict_words
 
 MOST_SHOWN = 10
 """Number of pairs, triggers and inputs shown; the rest is counted."""
@@ -101,13 +98,13 @@ def summary_document(summary: Summary, *, width: int | None = None) -> list[Bloc
         unusable = [Text(sentence, "bad") for sentence in unusable_sentences(summary.unusable)]
         return [*unusable, *replay_counts(summary.replay), *blocks]
     with open_store(folder_at(summary.folder)) as store:
-        result = verdict(store, summary, summary.limits)
+        result = campaign_verdict(store, summary, summary.limits)
     tone: Tone = "strong" if result.tone == "neutral" else result.tone
     return [
-        Text(result.text, tone),
+        Text(verdict_text(result), tone),
         *map(Text, evidence(summary)),
         *blocks,
-        Text(result.sentence, tone),
+        Text(verdict_words(result)[0], tone),
     ]
 
 
@@ -216,7 +213,7 @@ def _scaling(model: Any) -> str:
 
 
 def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
-    searches = summary.search.get("strategy") != NO_SEARCH
+    searches = summary.has_searches
     if searches:
         found = f"{summary.found:,} of {summary.searched:,} searched"
         yield KeyFigure("success rate", percent_text(summary.success_rate), found, main=True)
@@ -231,7 +228,7 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
             deviates = status == "seed-deviates"
             yield KeyFigure(text, f"{summary.by_status[status]:,}", main=deviates)
     if searches and summary.coverage.searches:
-        yield KeyFigure("covered without a trigger", summary.coverage.words)
+        yield KeyFigure("covered without a trigger", coverage_words(summary.coverage))
     is_repaired = bool((summary.models.get("deployed") or {}).get("repair"))
     for text, count in (
         (f"seeds with a top-1 tie{' (the repair abstains)' * is_repaired}", summary.ties),
@@ -471,7 +468,7 @@ def known_cause(cause: str) -> str:
 def endings(summary: Summary) -> list[Block]:
     """Return why searches gave up, and the first seeds on which a device could not answer."""
     items = []
-    if summary.search.get("strategy") != NO_SEARCH:
+    if summary.has_searches:
         items += [Item(f"given up on {count:,}: {why}") for why, count in summary.given_up.items()]
     for failure in summary.failures[:_FAILURES_SHOWN]:
         where = f"{failure.device_name} can't answer on " if failure.device_name else ""

@@ -1,65 +1,16 @@
 """Devices of a campaign: what they did, how they fared, and how far they agree."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from edgeflare._internal.text import NOTHING, counted, percent_text
 from edgeflare.analysis.agreement import (
     Agreement,
-    DeviceCluster,
     EveryDevice,
-    FingerprintDifference,
-    clusters,
 )
 from edgeflare.analysis.devices import TelemetryFigures
 from edgeflare.analysis.summary import Summary
 from edgeflare.document import Block, Column, Heading, Item, Listing, Table, Text, table_of
-
-NO_SEARCH = "none"
-"""The strategy of a campaign that only compares the models on the seeds."""
-
-_EXAMPLES_SHOWN = 3
-_FEW = 4
-_FIELD_NAMES = {
-    "arch": "architecture",
-    "cpu": "processor",
-    "soc": "SoC",
-    "os": "operating system",
-    "python": "Python",
-    "cpu_flags": "processor flags",
-}
-
-
-def runtime_words(runtime: Mapping[str, Any], *, brief: bool = False) -> str:
-    """Return a runtime in effect, like ``tflite (ai-edge-litert 2.3.0), XNNPACK, threads 1``.
-
-    `brief`: without options, only what executes the operators (a delegate, or the nodes of each
-    provider).
-    """
-    known = dict(runtime)
-    name, version, package = (str(known.pop(key, "")) for key in ("name", "version", "package"))
-    parts = [f"{name} ({package} {version})" if package else f"{name} {version}".strip()]
-    if delegate := known.pop("delegate", None):
-        parts.append(str(delegate))
-    if "nodes" in known:
-        nodes = known.pop("nodes")
-        if isinstance(nodes, Mapping):
-            parts += [f"{count} nodes on {provider}" for provider, count in nodes.items()]
-        else:
-            parts.append("nodes per provider not known")
-    if not brief:
-        for key, value in known.items():
-            if value not in (None, "", [], {}):
-                parts.append(f"{key.replace('_', ' ')} {value_words(value)}")
-    return ", ".join(filter(None, parts))
-
-
-def value_words(value: Any) -> str:
-    """Return a value of a fingerprint or an environment as text, without brackets."""
-    if isinstance(value, Mapping):
-        return " + ".join(f"{name} {value_words(one)}" for name, one in value.items())
-    return " + ".join(map(value_words, value)) if isinstance(value, list | tuple) else str(value)
-
+from edgeflare.words.devices import agreement_lines
 
 _SEARCHED = (
     Column("searched", 1, lambda one: f"{one.searched:,}"),
@@ -81,7 +32,7 @@ def devices_tables(summary: Summary) -> list[Block]:
             text=True,
         ),
         Column("seeds done", 0, lambda one: f"{one.finished:,}"),
-        *(_SEARCHED if summary.search.get("strategy") != NO_SEARCH else ()),
+        *(_SEARCHED if summary.has_searches else ()),
         Column("failed", 0, lambda one: f"{one.failed:,}"),
     )
     return [
@@ -189,28 +140,11 @@ def agreement_blocks(pairs: Sequence[Agreement], every_device: EveryDevice | Non
         Column("max difference", 0, lambda row: _difference_text(row[2].largest_difference)),
         Column("labels differ", 0, lambda row: f"{row[2].labels_differ:,}"),
     )
-    lines = [
-        line
-        for pair in pairs
-        for line in (
-            triggers_line(pair),
-            examples_line(pair),
-            difference_line(pair),
-            gaps_line(pair),
-        )
-        if line
-    ]
-    if every_device is not None and every_device.devices > 2:
-        lines.append(
-            f"{every_device.on_all:,} of {every_device.answered:,} triggers trigger on all "
-            f"{every_device.devices} devices (the deployed file itself)"
-        )
-    lines += map(cluster_line, clusters(pairs))
     return [
         Heading("Agreement of devices: the same model, the same inputs"),
         Table(columns, rows, identifier="agreements"),
         *_matrix(pairs),
-        Listing(tuple(map(Item, lines))),
+        Listing(tuple(map(Item, agreement_lines(pairs, every_device)))),
     ]
 
 
@@ -228,100 +162,5 @@ def _matrix(pairs: Sequence[Agreement]) -> list[Block]:
     return [Text("Triggers on which two decide alike:"), table_of(["", *names], rows)]
 
 
-def cluster_line(cluster: DeviceCluster) -> str:
-    """Return which devices answer alike, and what they alone have in common."""
-    names = " and ".join(cluster.devices)
-    if len(cluster.devices) == 1:
-        words = f"{names} answers as no other"
-    else:
-        words = f"{names} answer alike to the last bit"
-    shared = [
-        f"{_field_words(name)} {'none' if value is None else value_words(value)}"
-        for name, value in cluster.shared
-        if not isinstance(value, list)
-    ]
-    return words + (f"; only there: {', '.join(shared)}" if shared else "")
-
-
 def _difference_text(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.1e}"
-
-
-def triggers_line(pair: Agreement) -> str:
-    """Return how many triggers trigger on both devices, or on one of the two."""
-    only = [
-        f"{count:,} on {name} only" + (f" ({pair.cause})" if count else "")
-        for count, name in ((pair.only_first, pair.first), (pair.only_second, pair.second))
-    ]
-    text = ", ".join([f"{pair.on_both:,} on both (the deployed file itself)", *only])
-    if pair.narrowly:
-        text += (
-            f"; {pair.narrowly:,} of those on one only tie or are below the margin floor on the "
-            "other"
-        )
-    return f"triggers of {pair.first} / {pair.second}: {text}"
-
-
-def examples_line(pair: Agreement) -> str:
-    """Return the seeds of the first triggers that trigger on one of the two; empty without any."""
-    if not pair.examples:
-        return ""
-    shown = [
-        f"{example.seed_id} (on {example.on_device})" for example in pair.examples[:_EXAMPLES_SHOWN]
-    ]
-    more = pair.only_first + pair.only_second - len(shown)
-    return f"on one only, from {', '.join(shown)}" + (f" and {more:,} more" if more else "")
-
-
-def gaps_line(pair: Agreement) -> str:
-    """Return the numbers of inputs without two finite answers; empty without any."""
-    gaps = (
-        (pair.seeds.unanswered, "seeds answered by one of them alone"),
-        (pair.triggers.unanswered, "triggers answered by one of them alone"),
-        (pair.seeds.nonfinite, "seeds with NaN or infinity in an answer"),
-        (pair.triggers.nonfinite, "triggers with NaN or infinity in an answer"),
-    )
-    return ", ".join(f"{count:,} {what}" for count, what in gaps if count)
-
-
-def difference_line(pair: Agreement) -> str:
-    """Return the differences of two devices' fingerprints: first value / second value."""
-    found = {difference.field: difference for difference in pair.differences}
-    if "arch" in found:  # another architecture has other flags
-        found.pop("cpu_flags", None)
-    if "soc" in found and "board" in found:
-        soc, board = found["soc"], found["board"]
-        if (soc.first, soc.second) == (board.first, board.second):
-            found.pop("soc")
-    sides = [
-        f"{side}: "
-        + ", ".join(_difference(one, pair) for one in found.values() if one.side == side)
-        for side in ("hardware", "runtime", "system")
-        if any(one.side == side for one in found.values())
-    ]
-    return (
-        f"they differ in {'; '.join(sides)}" if sides else "no difference between the two is known"
-    )
-
-
-def _difference(one: FingerprintDifference, pair: Agreement) -> str:
-    words = _field_words(one.field)
-    if isinstance(one.first, list) and isinstance(one.second, list):
-        here, there = (set(map(str, values)) for values in (one.first, one.second))
-        if len(here | there) > _FEW:
-            return (
-                f"{words} ({len(here - there)} of {pair.first} alone, "
-                f"{len(there - here)} of {pair.second} alone)"
-            )
-    return f"{words} {_value(one.first, one)} / {_value(one.second, one)}"
-
-
-def _field_words(field: str) -> str:
-    name = field.removeprefix("runtime.")
-    return _FIELD_NAMES.get(name, name.replace("_", " "))
-
-
-def _value(value: Any, of: FingerprintDifference) -> str:
-    if value is None:
-        return "none" if of.side == "runtime" else "unknown"
-    return value_words(value if isinstance(value, dict | list) else of.named(value))

@@ -355,7 +355,7 @@ class Explain(Analysis[ExplainSettings, Explanation]):
         "Tell what each finding comes of: compression, kernels, hardware, preprocessing or others."
     )
     settings, result = ExplainSettings, Explanation
-    is_stored = False
+    stored = False
 
     def run(self, campaign: Store, settings: ExplainSettings, context: RunContext) -> Explanation:
         """Return the explanation, which is stored in the campaign."""
@@ -389,7 +389,7 @@ class Shrink(Analysis[ShrinkSettings, ShrunkFindings]):
         "Move each triggering input as near to its seed as it deviates; the campaign's own stay."
     )
     settings, result = ShrinkSettings, ShrunkFindings
-    is_stored = False
+    stored = False
 
     def run(self, campaign: Store, settings: ShrinkSettings, context: RunContext) -> ShrunkFindings:
         """Return how near the findings came."""

@@ -19,7 +19,6 @@ from edgeflare.document import Name
 from edgeflare.errors import UsageError
 from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
-from edgeflare.reports.devices import NO_SEARCH
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.report_data import ReportData, outcome_words
 from edgeflare.store import OutcomeRecord, Store
@@ -126,7 +125,7 @@ def _seed_case(data: ReportData, finding: Finding, breaches: Sequence[str]) -> C
     if data.summary.unusable:
         message = f"tells nothing: {data.summary.unusable[0].words}"
         return Case(one.seed_id, "skipped", message=message, seconds=one.seconds)
-    if data.summary.search.get("strategy") == NO_SEARCH:
+    if not data.summary.has_searches:
         message = "both models decide alike on the seed; nothing was searched"
         return Case(one.seed_id, message=message, seconds=one.seconds)
     message = (

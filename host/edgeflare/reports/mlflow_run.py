@@ -23,11 +23,11 @@ from edgeflare._version import __version__
 from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import TrackingError, UsageError
-from edgeflare.reports.devices import runtime_words
 from edgeflare.reports.export import export_campaign, translate_write_errors
 from edgeflare.reports.html.page import MOST_EMBEDDED_MB, write_html_report
 from edgeflare.reports.report_data import ReportData, report_data
 from edgeflare.store import Store, campaign_text, open_store
+from edgeflare.words.devices import runtime_words
 
 _T = TypeVar("_T")
 

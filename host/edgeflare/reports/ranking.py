@@ -10,13 +10,14 @@ from edgeflare._internal.text import (
     percent_text,
     size_text,
 )
+from edgeflare.analysis.campaign_verdict import TONES
 from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
 from edgeflare.analysis.ranking.scores import Accuracy, Estimate
 from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKind
 from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
 from edgeflare.document import Block, Column, Heading, Item, Listing, Table, Text
-from edgeflare.reports.survey.document import TONES, evidence_sentences, soundness_sentence
+from edgeflare.words.soundness import evidence_sentences, soundness_sentence
 
 _DUELS_SHOWN = 45
 _VERDICTS = {"sound": "is sound", "worse": "is worse", "cannot-tell": "is undecided"}

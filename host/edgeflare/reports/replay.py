@@ -32,8 +32,8 @@ from edgeflare.reports.campaign import (
     limits_list,
     text_parts,
 )
-from edgeflare.reports.verdict import unusable_sentences
 from edgeflare.store.corpus.records import CorpusRemoved
+from edgeflare.words.verdict import unusable_sentences
 
 if TYPE_CHECKING:
     from edgeflare.campaign.replay.reproduce import Reproduction, TopScore

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgeflare._internal.text import margin_text
+from edgeflare.analysis.campaign_verdict import Verdict, campaign_verdict
 from edgeflare.analysis.class_names import class_name, known_class_names
 from edgeflare.analysis.limits import LimitCheck
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
@@ -12,9 +13,9 @@ from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.answers.oracles import is_measured
 from edgeflare.campaign.status import campaign_status
 from edgeflare.reports.campaign import answers_text
-from edgeflare.reports.verdict import Verdict, guidance, progress, verdict
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.types import TRIGGERS
+from edgeflare.words.verdict import guidance, progress, verdict_text
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ class ReportData:
     @property
     def verdict(self) -> str:
         """Whether the campaign is within its limits, and how much was found, in a line."""
-        return self._verdict.text
+        return verdict_text(self._verdict)
 
     @property
     def guidance(self) -> tuple[str, ...]:
         """What the verdict leaves open, and what to do next; often nothing."""
-        return guidance(self._verdict, self.summary)
+        return guidance(self._verdict)
 
     @property
     def nothing_found(self) -> bool:
@@ -48,7 +49,7 @@ class ReportData:
 
     @property
     def _verdict(self) -> Verdict:
-        return verdict(self.store, self.summary, self.limits, self.replay)
+        return campaign_verdict(self.store, self.summary, self.limits, self.replay)
 
     @property
     def progress(self) -> str:

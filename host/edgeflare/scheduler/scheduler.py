@@ -314,7 +314,7 @@ class Scheduler(Generic[R]):
         self, running: RunningJob[R], samples: Sequence[Query]
     ) -> "Future[Reply[Output]] | None":
         """Count a request and send it; None where it would pass a limit."""
-        with self._counting:
+        with self._counting:  # else two jobs that ask at once may pass a limit together
             for left, sharing in self._left_for(running.queue):
                 if len(samples) > left:
                     for one in sharing:
@@ -468,7 +468,7 @@ class Scheduler(Generic[R]):
     def _settle(self, exchange: "_Exchange[R]") -> None:
         """Queue a job's next step once all models that it asked have answered."""
         if next(exchange.arrivals) < exchange.awaited:
-            return
+            return  # the other model's thread goes on, with both answers
         running, ask, reply = exchange.running, exchange.ask, exchange.reply
         try:
             if exchange.error is not None:

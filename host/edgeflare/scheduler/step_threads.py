@@ -126,7 +126,7 @@ class StepThreads(Generic[Q]):
             batch: list[Q] = []
             with self._changed:
                 while not (self._steps or self._requests) or self._is_surplus():
-                    if stepped:
+                    if stepped:  # what its steps have held is sent before this thread waits
                         break
                     if self._ended and not (self._steps or self._requests):
                         return

@@ -196,13 +196,16 @@ class Schema(NamedTuple):
     """The tables of one kind of folder.
 
     `kind` is "campaign" or "corpus", `file` the database's name in the folder. `about` is the table
-    whose one row states the `schema_version` and the `program_version` that wrote it.
+    whose one row states the `schema_version` and the `program_version` that wrote it. `upgrade`
+    brings a database of any schema from `oldest` on to this one, in one transaction.
     """
 
     kind: Kind
     file: str
     version: int
     about: Table
+    oldest: int
+    upgrade: Callable[[Connection], None] = lambda _: None
 
 
 class Database:

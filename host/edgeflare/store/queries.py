@@ -1,11 +1,10 @@
 """Statements on the tables of a campaign: shared ones and large ones."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -14,17 +13,14 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
-    Text,
     and_,
     case,
-    cast,
     delete,
     func,
     insert,
     inspect,
     or_,
     select,
-    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
@@ -32,9 +28,8 @@ from sqlalchemy.exc import IntegrityError
 from edgeflare._version import __version__
 from edgeflare.answers.columns import is_answer, output_from
 from edgeflare.errors import StoreError
-from edgeflare.store import documents, tables
+from edgeflare.store import analyses, tables
 from edgeflare.store.database import Database, batches
-from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.records import (
     SEARCH_ENDS,
     OutcomeCounts,
@@ -45,9 +40,6 @@ from edgeflare.store.records import (
 from edgeflare.store.state import CampaignState
 from edgeflare.types import NOTHING_SEARCHED, TRIGGERS, Decision, Output, Status
 
-UnitRows: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
-"""Gives rows of the table unit_scores from the first on, each time a transaction begins."""
-_T = TypeVar("_T")
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
 _OUTCOMES = tables.outcomes
@@ -63,52 +55,6 @@ def make_tables(connection: Connection) -> None:
     tables.metadata.create_all(connection)
     about = {"schema_version": tables.SCHEMA_VERSION, "program_version": __version__}
     connection.execute(insert(tables.meta).values(**about))
-
-
-def facts_with_unknown(connection: Connection) -> list[str]:
-    """Return the names of the facts with numbers that aren't finite, as earlier versions wrote them."""
-    table, text = tables.facts.c, cast(tables.facts.c.value, Text)
-    found = []
-    for name, one in connection.execute(
-        select(table.name, text).where(or_(text.contains("NaN"), text.contains("Infinity")))
-    ):
-        try:
-            read_json(one)
-        except ValueError:
-            found.append(name)
-    return found
-
-
-def set_result(connection: Connection, key: str, result: Any) -> None:
-    """Store a dataclass under a key, as `documents.result_from` reads it. Raises UnstorableError."""
-    read = partial(documents.result_from, type(result))
-    value = documents.storable(read, asdict(result))
-    table = tables.facts
-    change = update(table).where(table.c.name == key).values(value=value)
-    if connection.execute(change).rowcount == 0:
-        connection.execute(insert(table).values(name=key, value=value))
-
-
-def has_result(connection: Connection, key: str) -> bool:
-    """Return whether a result is stored under a key."""
-    query = select(tables.facts.c.name).where(tables.facts.c.name == key)
-    return connection.execute(query).first() is not None
-
-
-def result(connection: Connection, key: str, kind: type[_T], parts: Sequence[str]) -> _T | None:
-    """Return what `set_result` stored; None of one with figures that aren't known, beside `parts`."""
-    query = select(cast(tables.facts.c.value, Text)).where(tables.facts.c.name == key)
-    text = connection.execute(query).scalar()
-    try:
-        return (
-            None
-            if text is None
-            else documents.result_from(kind, read_json(text, unknown=True), parts)
-        )
-    except ValueError:
-        if key in facts_with_unknown(connection):
-            return None
-        raise
 
 
 def notices_of_damage(connection: Connection) -> list[str]:
@@ -134,17 +80,14 @@ def notices_of_damage(connection: Connection) -> list[str]:
     return notices + [
         f"figures of {name!r} are stored as NaN or infinity and count as not known: run the command "
         "that made them again"
-        for name in facts_with_unknown(connection)
+        for name in analyses.names_with_unknown(connection)
     ]
 
 
-def set_unit_scores(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace all scores of units; a row has the columns of their table but `position`."""
-    connection.execute(delete(tables.unit_scores))
-    for batch in batches(rows):
-        for row in batch:
-            write_json(dict(row))  # raises where a score isn't finite
-        connection.execute(insert(tables.unit_scores), list(batch))
+def upgrade(connection: Connection) -> None:
+    """Bring the tables of schema 5, that of 0.2.0, or of a later one to those of today."""
+    tables.metadata.create_all(connection)  # those that there weren't then
+    analyses.move_results(connection)
 
 
 def add_notices(connection: Connection, texts: Iterable[str]) -> None:

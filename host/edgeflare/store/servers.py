@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import ParamSpec, Protocol, TypeVar, cast, runtime_checkable
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
@@ -20,6 +20,8 @@ from edgeflare.errors import StoreAwayError, StoreError, UsageError
 from edgeflare.store.location import Location, campaign_text
 from edgeflare.store.named_databases import check_database_known
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _PAUSE_S = 0.5
 
 
@@ -114,8 +116,8 @@ _MOST_LOSSES = 3
 """Losses in a row of one transaction after which it is not begun again: a server that ends each one."""
 
 _OF_ONE_TRANSACTION = (
-    *("_campaign_row", "fact", "result", "seed_count", "seed_ids", "finished_seed_ids", "tally"),
-    *("set_campaign", "set_models", "set_fact", "set_result", "change_fact"),
+    *("_campaign_row", "result", "results", "seed_count", "seed_ids", "finished_seed_ids", "tally"),
+    *("set_campaign", "set_models", "add_result", "analysis_run"),
     *("add_environment", "add_device", "add_notice", "add_telemetry", "complete_seeds"),
     *("add_seed_answers", "add_survey", "add_reference_answers", "add_replay"),
 )
@@ -132,14 +134,18 @@ def begin_again_when_lost(store: type) -> None:
     """
     for name in vars(store).keys() & {*_OF_ONE_TRANSACTION, *_OF_ONE_STATEMENT}:
         method = vars(store)[name]
-        setattr(store, name, _beginning_again(method, is_statement=name in _OF_ONE_STATEMENT))
+        setattr(store, name, beginning_again(method, is_statement=name in _OF_ONE_STATEMENT))
 
 
-def _beginning_again(
-    method: Callable[..., Any], *, is_statement: bool = False
-) -> Callable[..., Any]:
+def beginning_again(method: Callable[_P, _T], *, is_statement: bool = False) -> Callable[_P, _T]:
+    """Return a method that is one transaction, begun again where the connection is lost in it.
+
+    It can be called twice with the same arguments. `is_statement`: the transaction is one statement,
+    which may have been stored as it was lost; the method returns whether it was.
+    """
+
     @wraps(method)
-    def call(*arguments: Any, **named: Any) -> Any:
+    def call(*arguments: _P.args, **named: _P.kwargs) -> _T:
         losses = 0
         while True:
             try:
@@ -153,7 +159,7 @@ def _beginning_again(
                 # The row that is there is this one, stored as its connection was lost: other
                 # processes add those of other seeds, or keep the first without an error.
                 if is_statement and losses and isinstance(error.__cause__, IntegrityError):
-                    return True
+                    return cast("_T", True)
                 raise
 
     return call

@@ -24,6 +24,7 @@ from edgeflare.store import tables
 from edgeflare.store.database import Database, decoding
 from edgeflare.store.documents import UnstorableError, read_json, write_json
 from edgeflare.store.records import ReplayInput
+from edgeflare.store.servers import beginning_again
 from edgeflare.survey.description import Accuracy
 
 _T = TypeVar("_T")
@@ -165,10 +166,18 @@ class Fact(Generic[_T]):
     def __get__(self, state: "CampaignState | None", owner: type[Any]) -> "Fact[_T] | _T":
         if state is None:
             return self
+        return self._get(state)
+
+    def __set__(self, state: "CampaignState", value: _T) -> None:
+        self._set(state, value)
+
+    @beginning_again
+    def _get(self, state: "CampaignState") -> _T:
         with state.database.reading(f"the fact {self.stored!r}") as connection:
             return self.read(connection)
 
-    def __set__(self, state: "CampaignState", value: _T) -> None:
+    @beginning_again
+    def _set(self, state: "CampaignState", value: _T) -> None:
         with state.database.writing() as connection:
             self.write(connection, value)
 
@@ -187,9 +196,7 @@ class Fact(Generic[_T]):
     def write(self, connection: Connection, value: _T) -> None:
         """Replace the value, in a transaction. Raises UnstorableError where it doesn't fit its type."""
         try:
-            stored = self._adapter.dump_python(
-                value, mode="json", exclude_defaults=True, warnings=False
-            )
+            stored = self._adapter.dump_python(value, mode="json", warnings=False)
             text = write_json(stored)
             if stored is not None:
                 self._decoded(text)
@@ -275,6 +282,7 @@ class CampaignState:
     def __init__(self, database: Database) -> None:
         self.database = database
 
+    @beginning_again
     def change(self, fact: Fact[_T], change: Callable[[_T], _T]) -> None:
         """Replace a fact, a field of this class, by what `change` makes of it, in one transaction."""
         with self.database.writing() as connection:

@@ -1,7 +1,7 @@
 """A campaign's folder: its database and its samples."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,7 +15,8 @@ from edgeflare.answers.columns import stored_kind
 from edgeflare.answers.kind import AnswerKind
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
-from edgeflare.store import creation, documents, queries, survey, tables
+from edgeflare.store import analyses, creation, documents, queries, survey, tables
+from edgeflare.store.analyses import AnalysisRun, StoredResult
 from edgeflare.store.columns import Columns
 from edgeflare.store.database import (
     Database,
@@ -27,7 +28,7 @@ from edgeflare.store.database import (
 )
 from edgeflare.store.location import DATABASE_NAME, is_campaign
 from edgeflare.store.lock import CampaignLock
-from edgeflare.store.migrations import open_database
+from edgeflare.store.migration import open_database
 from edgeflare.store.records import (
     DeviceRecord,
     OutcomeCounts,
@@ -53,7 +54,7 @@ from edgeflare.store.state import CampaignState
 from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
 from edgeflare.types import Sample, SeedInput, Skipped
 
-_SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta)
+_SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta, 5, queries.upgrade)
 _T = TypeVar("_T")
 _SEEDS, _ANSWERS, _OUTCOMES = tables.seeds, tables.seed_answers, tables.outcomes
 _REPLAYS, _TELEMETRY = tables.replays, tables.telemetry
@@ -229,25 +230,37 @@ class Store(StoredFolder):
             )
             connection.execute(update(tables.campaign).values(models=models))
 
-    def set_result(self, key: str, result: Any, units: queries.UnitRows | None = None) -> None:
-        """Store a result, a dataclass, as a fact; with it `units` replace the table unit_scores."""
-        with self._database.writing() as connection:
-            if units is not None:
-                queries.set_unit_scores(connection, units())
-            queries.set_result(connection, key, result)
+    def add_result(
+        self,
+        name: str,
+        result: Any,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        units: analyses.UnitRows | None = None,
+    ) -> int:
+        """Store the result of a finished run of an analysis, a dataclass; return the run's number.
 
-    def has_result(self, key: str) -> bool:
-        """Return whether there is a result under this key."""
-        with self._database.reading() as connection:
-            return queries.has_result(connection, key)
+        `settings` is a JSON object; with the result `units` replace the table unit_scores.
+        """
+        return analyses.add(self._database, name, result, settings, units)
 
-    def result(self, key: str, kind: type[_T], parts: Sequence[str] = ()) -> _T | None:
-        """Return what `set_result` was given for this key, None where nothing was.
+    def analysis_run(self, name: str, settings: Mapping[str, Any]) -> AnalysisRun:
+        """Return the unfinished run of an analysis with these settings, or begin one.
+
+        Its `parts` are what it finished before it was interrupted; `finish` stores its result.
+        """
+        return analyses.begin(self._database, name, settings)
+
+    def result(self, name: str, kind: type[_T], parts: Sequence[str] = ()) -> _T | None:
+        """Return the result of the newest finished run of an analysis, None where there is none.
 
         Figures that aren't finite aren't known: `parts` with some are left out, a result with others is.
         """
-        with self._database.reading(f"the result {key!r}") as connection:
-            return queries.result(connection, key, kind, parts)
+        return analyses.newest(self._database, name, kind, parts)
+
+    def results(self) -> list[StoredResult]:
+        """Every finished run of an analysis, in the order they were begun."""
+        return analyses.finished(self._database)
 
     @property
     def environment(self) -> dict[str, Any]:

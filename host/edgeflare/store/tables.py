@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 metadata = MetaData()
 
@@ -259,4 +259,28 @@ unit_scores = Table(
     Column("low", Double, nullable=False),
     Column("high", Double, nullable=False),
     Column("records", Integer, nullable=False),
+)
+
+analyses = Table(
+    "analyses",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("name", _ShortName, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("version", String(64), nullable=False),
+    Column("settings", JSON, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("result", JSON(none_as_null=True)),
+    Column("made", String(40)),
+    UniqueConstraint("name", "number"),
+)
+
+analysis_parts = Table(
+    "analysis_parts",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("analysis", ForeignKey(analyses.c.position), nullable=False),
+    Column("name", _Name, nullable=False),
+    Column("value", JSON, nullable=False),
+    UniqueConstraint("analysis", "name"),
 )

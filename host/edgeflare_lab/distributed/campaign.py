@@ -160,19 +160,27 @@ class SharedCampaign(Campaign):
         if not left and name == "survey":
             return
         event = stage.event()
+        done = (event.total or 0) - len(left)
         self._reporter(event)
-        while left:
-            before = len(left)
+        self._reporter(stage.shown(done))
+        try:
+            while left:
+                before = done
 
-            def tick(finished: int, before: int = before) -> None:
-                if time.monotonic() >= self._next:
-                    self._next = time.monotonic() + _EVERY_S
-                    self._reporter(stage.shown((event.total or 0) - before + finished))
+                def tick(finished: int, before: int = before) -> None:
+                    nonlocal done
+                    done = before + finished
+                    if time.monotonic() >= self._next:
+                        self._next = time.monotonic() + _EVERY_S
+                        self._reporter(stage.shown(done))
 
-            values += self._cluster.run(name, left, tick)
-            left = pending()
-            if len(left) == before:  # the devices' limits are reached
-                break
+                values += self._cluster.run(name, left, tick)
+                were, left = len(left), pending()
+                done = before + were - len(left)
+                if not done - before:  # the devices' limits are reached
+                    break
+        finally:
+            self._reporter(stage.shown(done))
         stage.collect(values, left)
 
     def _compare_devices(self) -> None:

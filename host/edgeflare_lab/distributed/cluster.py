@@ -247,6 +247,7 @@ class DaskCluster:
                 seen = now if ready else seen
                 self._check_patience(now - seen)
                 self._take_back(shards, sent)
+                # one waits at each worker, so that none is idle until its next one has travelled
                 while ready and shards.are_left and len(sent) < _AHEAD * len(ready):
                     ids = shards.take(len(ready), sum(len(one.boards) for one in ready))
                     future = self._submit(stage, ids, ready)
@@ -438,7 +439,7 @@ class DaskCluster:
     def _take_all_opened(self, offers: Mapping[str, Offer]) -> None:
         """Add the workers that have opened their devices; forget those that are gone."""
         for address, future in tuple(self._opening.items()):
-            if address not in offers:
+            if address not in offers:  # a task of a worker that is gone never ends
                 del self._opening[address]
             elif future.done():
                 del self._opening[address]

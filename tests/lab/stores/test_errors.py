@@ -302,7 +302,7 @@ def test_scores_of_units_are_whole_where_the_connection_ends_as_they_are_stored(
         return map(vars, [replace(score, unit=unit) for unit in range(3)])
 
     with Store.create(tmp_path / "c", {}, database=database_url) as store:
-        store.set_result("units", score, rows)
+        store.add_result("units", score, units=rows)
         units = store._database.rows(tables.unit_scores, lambda row: row.unit)
     assert (len(begun), units) == (2, [0, 1, 2])
 
@@ -324,7 +324,7 @@ def test_an_outcome_that_was_stored_as_its_connection_was_lost_counts_once(tmp_p
             away.repeatable = True
             raise away from DBAPIError("INSERT", {}, lost)
 
-        assert servers._beginning_again(add, is_statement=True)()
+        assert servers.beginning_again(add, is_statement=True)()
         assert attempts == [True]
         assert [one.seed_id for one in store.outcomes()] == ["s"]
 

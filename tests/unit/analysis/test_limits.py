@@ -66,10 +66,23 @@ def check(campaign: Store | Path, **limits: Any) -> LimitCheck:
     return one
 
 
+def names(crossed: LimitCheck) -> list[str]:
+    """The worst few that cross a limit."""
+    return [one.name for one in crossed.figures.offenders]
+
+
+def values(crossed: LimitCheck) -> dict[str, float | None]:
+    """What the worst few cross a limit with."""
+    return {one.name: one.value for one in crossed.figures.offenders}
+
+
 def test_the_share_of_the_searched_seeds_with_a_trigger(store: Store) -> None:
     crossed = check(store, max_deviation_rate=0.39)
     assert (crossed.name, crossed.limit, crossed.value) == ("max_deviation_rate", 0.39, 0.4)
     assert crossed.crossed
+    about = crossed.figures
+    assert (about.count, about.total, about.deviating, about.failed) == (4, 10, 1, 1)
+    assert (about.crossing, names(crossed)) == (4, ["s:2", "s:3", "s:9"])
     assert numbers(crossed.words) == "4 10 40 39 2 3 9 1 1 1"
     holds = check(store, max_deviation_rate=0.4)
     assert not holds.crossed, "as many as are allowed"
@@ -80,8 +93,8 @@ def test_the_share_of_the_answered_seeds_that_deviate_as_they_are(store: Store) 
     crossed = check(store, max_seed_deviation_rate=0.08)
     assert crossed.crossed
     assert crossed.value == 1 / 12
-    assert "1 of 12" in crossed.words
-    assert ": s:1;" in crossed.words
+    assert (crossed.figures.count, crossed.figures.total) == (1, 12)
+    assert names(crossed) == ["s:1"]
     assert not check(store, max_seed_deviation_rate=0.084).crossed
 
 
@@ -90,7 +103,7 @@ def test_a_seed_without_a_trigger_counts_as_more_queries_than_any(
 ) -> None:
     never = check(store, min_median_queries=1000)
     assert (never.value, never.crossed) == (math.inf, False)
-    assert "4 of them" in never.words
+    assert never.figures.count == 4
     assert never.to_json()["value"] == "inf"
     with create(tmp_path / "easy") as easy:
         for number, first in ((1, 1), (2, 4), (3, 20)):
@@ -101,14 +114,14 @@ def test_a_seed_without_a_trigger_counts_as_more_queries_than_any(
         assert (crossed.value, crossed.crossed) == (12.0, True), (
             "of 1, 4, 20 and none: between 4 and 20"
         )
-        assert "s:1 (1), s:2" in crossed.words
+        assert values(crossed) == {"s:1": 1, "s:2": 4}
         assert not check(easy, min_median_queries=12).crossed
 
 
 def test_the_nearest_trigger(store: Store) -> None:
     crossed = check(store, min_l2=0.9)
     assert (crossed.value, crossed.crossed) == (0.2, True)
-    assert numbers(crossed.words) == "2 4 2 0.2 0.9 2 2 0.2 3 0.3"
+    assert (crossed.figures.total, values(crossed)) == (4, {"s:2": 0.2, "s:3": 0.3})
     assert not check(store, min_l2=0.2).crossed, "the seed that deviates itself is not counted"
 
 
@@ -122,8 +135,7 @@ def test_numbers_are_distinguished_where_rounding_would_make_them_one(store: Sto
 def test_the_severity_is_the_smaller_margin_also_of_a_seed_that_deviates(store: Store) -> None:
     crossed = check(store, max_severity=0.49)
     assert (crossed.value, crossed.crossed) == (0.6, True)
-    assert "5 triggering inputs" in crossed.words
-    assert "s:1 (0.6), s:10" in crossed.words
+    assert (crossed.figures.total, values(crossed)) == (5, {"s:1": 0.6, "s:10": 0.5})
     assert not check(store, max_severity=0.6).crossed
 
 
@@ -137,7 +149,7 @@ def test_the_disagreement_is_the_share_of_probability_on_different_classes(
         assert crossed.value == pytest.approx(0.5)
         assert crossed.crossed
         assert "put 50" in crossed.words
-        assert "s:3 (0.5), s:2" in crossed.words
+        assert list(values(crossed)) == ["s:3", "s:2"]
         assert not check(store, max_disagreement=0.6).crossed
 
 
@@ -147,7 +159,7 @@ def test_a_device_that_returns_labels_only_has_no_disagreement(tmp_path: Path) -
         store.set_models({}, {"output": {"kind": "label"}})
         crossed = check(store, max_disagreement=0.9)
         assert (crossed.value, crossed.crossed) == (None, True)
-        assert "labels only" in crossed.words
+        assert crossed.reason == "labels-only"
 
 
 def test_a_device_that_returns_labels_only_has_the_originals_margin(tmp_path: Path) -> None:
@@ -164,8 +176,9 @@ def test_a_pair_of_classes_that_the_baseline_lacks_is_named(store: Store, tmp_pa
     stated = {"new_pairs": False, "baseline": folder}
     crossed = check(store, **stated)
     assert (crossed.limit, crossed.value, crossed.crossed) == (False, 1, True)
-    assert f"1 of {folder}" in crossed.words
-    assert crossed.words.endswith(": 0 -> 1 (1)")
+    about = crossed.figures
+    assert (about.count, about.total, about.known, about.baseline) == (1, 2, 1, folder)
+    assert values(crossed) == {"0 -> 1": 1}
     with Store.open(folder) as baseline:
         found(baseline, 2, original_label=0, deployed_label=1)
     assert not check(store, **stated).crossed
@@ -182,7 +195,7 @@ def test_a_campaign_knows_its_baseline_when_that_is_missing(tmp_path: Path) -> N
         store.state.finished = True
         (lost,) = check_limits(store)
         assert lost.crossed, "nobody knows whether it holds"
-        assert "can't be told" in lost.words
+        assert lost.reason == "no-baseline"
         store.state.baseline_pairs = [[1, 0]]
         (known,) = check_limits(store)
         assert (known.value, known.crossed) == (0, False)
@@ -214,8 +227,8 @@ def test_what_is_known_of_an_unfinished_campaign_is_reported_so_far(tmp_path: Pa
         found(store, 1)
         crossed = check(store, max_deviation_rate=0.5)
         assert crossed.crossed
-        assert "1 of 1" in crossed.words
-        assert "min_l2: so far" in check(store, min_l2=0.1).words
+        assert (crossed.figures.count, crossed.figures.total) == (1, 1)
+        assert not crossed.figures.finished
 
 
 def test_a_finished_campaign_that_searched_nothing_passes_no_limit_on_searches(
@@ -227,7 +240,7 @@ def test_a_finished_campaign_that_searched_nothing_passes_no_limit_on_searches(
         for name, limit in (("max_deviation_rate", 0.9), ("min_median_queries", 1)):
             none = check(store, **{name: limit})
             assert (none.value, none.crossed) == (None, True)
-            assert "1 gave NaN" in none.words
+            assert (none.reason, none.figures.nonfinite) == ("no-seeds", 1)
 
 
 def test_each_device_that_searches_for_itself_is_counted_and_named(tmp_path: Path) -> None:
@@ -238,14 +251,14 @@ def test_each_device_that_searches_for_itself_is_counted_and_named(tmp_path: Pat
         found(store, 1, replica="jetson")
         ended(store, 2, Status.EXHAUSTED, search_queries=9, replica="pi")
         one = check(store, max_deviation_rate=0.5)
-        assert "3 searches (66.7" in one.words
-        assert "jetson, s:1" in one.words
+        assert (one.figures.count, one.figures.total) == (2, 3)
+        assert names(one) == ["s:1 on jetson", "s:1 on pi"]
 
 
 def test_a_limit_of_replays_says_nothing_of_another_campaign(store: Store) -> None:
     one = check(store, max_new_triggers=0)
     assert (one.value, one.crossed, one.checked) == (None, False, False)
-    assert "max_new_triggers: not checked" in one.words
+    assert one.reason == "not-checked"
 
 
 def test_of_a_replay_the_new_triggers_count_and_nothing_else(tmp_path: Path) -> None:
@@ -270,7 +283,8 @@ def test_of_a_replay_the_new_triggers_count_and_nothing_else(tmp_path: Path) -> 
         store.state.finished = True
         crossed = check(store, max_new_triggers=0)
         assert (crossed.value, crossed.crossed) == (1, True)
-        assert numbers(crossed.words) == "1 4 0 1 1"
+        about = crossed.figures
+        assert (about.count, about.total, about.unsteady) == (1, 4, 1)
         assert not check(store, max_new_triggers=1).crossed
         rate = check(store, max_deviation_rate=0)
         assert (rate.checked, rate.crossed) == (False, False)
@@ -284,4 +298,4 @@ def test_a_replay_without_a_steady_answer_does_not_pass(tmp_path: Path) -> None:
         ended(store, 0, Status.FAILED, device_name="pi")
         store.state.finished = True
         one = check(store, max_new_triggers=5)
-        assert (one.value, one.crossed) == (None, True)
+        assert (one.value, one.crossed, one.reason) == (None, True, "unsteady")

@@ -9,10 +9,8 @@ from shown_numbers import numbers
 from edgeflare import summarize
 from edgeflare.analysis import EveryDevice, FingerprintDifference
 from edgeflare.reports import print_document
-from edgeflare.reports.devices import (
-    agreement_blocks,
-    difference_line,
-)
+from edgeflare.reports.devices import agreement_blocks
+from edgeflare.words.devices import difference_line
 
 FAST = {"name": "tflite", "version": "2.1", "delegate": "XNNPACK", "providers": ["a", "b"]}
 PLAIN = {**FAST, "delegate": None, "providers": ["b"], "nodes": {"b": 3, "c": 1}}

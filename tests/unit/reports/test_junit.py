@@ -8,6 +8,7 @@ from campaign_stores import compared_campaign
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from edgeflare.analysis import LimitCheck
+from edgeflare.analysis.limits import LimitFigures
 from edgeflare.reports import report_text
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
@@ -58,7 +59,7 @@ def test_limits_that_say_nothing_of_a_campaign_are_skipped_and_judge_nothing(eve
 
 
 def test_limits_can_be_given(every_status):
-    check = LimitCheck("min_l2", 3.0, 0.5, True, "min_l2: all are too near")
+    check = LimitCheck("min_l2", 3.0, 0.5, True, figures=LimitFigures(total=1))
     with every_status() as store:
         found = suites(store, limits=(check,))
     assert "min_l2" in cases(found["limits"])["min_l2"].result[0].message

@@ -9,9 +9,10 @@ from campaign_stores import replicated_campaign
 from shown_numbers import numbers
 
 from edgeflare.analysis import Soundness, summarize
-from edgeflare.reports.verdict import Verdict, verdict
+from edgeflare.analysis.campaign_verdict import Verdict, campaign_verdict
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
+from edgeflare.words.verdict import verdict_text, verdict_words
 
 
 def said(
@@ -26,7 +27,7 @@ def said(
             queries = 0 if status in (Status.SEED_DEVIATES, Status.FAILED) else 4
             store.add_outcome(OutcomeRecord(f"{place}.png", status, 0, search_queries=queries))
         summary = summarize(store)
-        return verdict(store, summary, summary.limits)
+        return campaign_verdict(store, summary, summary.limits)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,8 @@ def said(
 def test_what_was_found_is_one_sentence(
     tmp_path: Path, ends: tuple[Status, ...], sentence: str, tone: str
 ) -> None:
-    assert said(tmp_path / "c", *ends) == Verdict(sentence, tone)  # type: ignore[arg-type]
+    told = said(tmp_path / "c", *ends)
+    assert (verdict_words(told), told.tone) == ((sentence, ""), tone)
 
 
 @pytest.mark.parametrize(
@@ -83,29 +85,33 @@ def test_what_was_found_is_one_sentence(
 def test_seeds_compared_as_they_are_are_no_search(
     tmp_path: Path, ends: tuple[Status, ...], sentence: str
 ) -> None:
-    assert said(tmp_path / "c", *ends, strategy="none").sentence == sentence
+    assert verdict_text(said(tmp_path / "c", *ends, strategy="none")) == sentence
 
 
 def test_limits_come_before_what_was_found(tmp_path: Path) -> None:
     limits = {"max_deviation_rate": 0.25, "max_seed_deviation_rate": 1.0, "min_median_queries": 9}
     told = said(tmp_path / "c", Status.FOUND, limits=limits)
-    assert numbers(told.sentence) == "2 3"
-    assert told.tone == "bad"
-    assert f"{told.sentence} 1" in told.text
+    assert told.crossed == ("max_deviation_rate", "min_median_queries")
+    assert (told.checked, told.tone) == (3, "bad")
+    first, found = verdict_words(told)
+    assert (numbers(first), numbers(found)) == ("2 3", "1 1 100")
     kept = said(tmp_path / "d", Status.FOUND, limits={"max_deviation_rate": 1.0})
-    assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "good")
+    assert (kept.checked, kept.crossed, kept.finished, kept.tone) == (1, (), False, "good")
 
 
 def test_a_model_worse_than_its_references_is_never_called_good(tmp_path: Path) -> None:
     """Not by other limits that it keeps, either."""
-    worse = Soundness("worse", 0.95, ("pi: excess drift",), 300, 50, ("release",), devices=3)
+    worse = Soundness(
+        "worse", 0.95, ("parts",), 300, 50, ("release",), parts=("severity 5",), devices=3
+    )
     with Store.create(tmp_path / "c", {"limits": {"max_deviation_rate": 1.0}}) as store:
         store.add_seeds([SeedInput("0.png", np.zeros((2, 2, 1), np.uint8), 0)])
         store.add_outcome(OutcomeRecord("0.png", Status.EXHAUSTED, 0, search_queries=4))
         summary = replace(summarize(store), soundness=worse)
-        found = verdict(store, summary, summary.limits)
-    assert numbers(found.sentence) == "300 1 95 3"
-    assert "Near the seeds" in found.found
+        found = campaign_verdict(store, summary, summary.limits)
+    first, near = verdict_words(found)
+    assert numbers(first) == "300 1 95 3"
+    assert "Near the seeds" in near
     assert found.tone == "warn"
 
 
@@ -114,13 +120,13 @@ def test_what_the_boundary_search_alone_did_not_find_is_never_called_good(tmp_pa
     assert said(tmp_path / "a", *ends, strategy="boundary").tone == "neutral"
     limits = {"max_deviation_rate": 0.5}
     kept = said(tmp_path / "b", *ends, strategy="boundary", limits=limits)
-    assert (kept.sentence, kept.tone) == ("The limit is kept so far.", "neutral")
+    assert (kept.checked, kept.crossed, kept.tone) == (1, (), "neutral")
 
 
 def test_a_seed_of_several_devices_counts_once(tmp_path: Path) -> None:
     with replicated_campaign(tmp_path / "c") as store:
         summary = summarize(store)
-        told = verdict(store, summary).sentence
+        told = campaign_verdict(store, summary)
     assert summary.finished > summary.seeds
-    assert f"of {summary.seeds} seeds" in told
-    assert "devices" in told
+    assert told.seeds == summary.seeds
+    assert "devices" in verdict_text(told)

@@ -105,7 +105,7 @@ def test_opening_what_is_no_campaign(tmp_path):
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (2, r"schema 2 can't be read any more, only schema 4 and later; run the campaign anew"),
+        (2, r"schema 2 can't be read any more, only schema 5 and later; run the campaign anew"),
         (99, rf"made by a newer edgeflare \(9\.9, schema 99\) .* \({__version__}, .*; upgrade"),
     ],
 )

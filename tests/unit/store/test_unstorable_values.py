@@ -66,7 +66,7 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "result": lambda store: store_explanation(
         store, replace(EXPLANATION, layers=replace(LAYERS, changed=NAN))
     ),
-    "units": lambda store: store.set_result("units", EXPLANATION, lambda: [{"score": NAN}]),
+    "units": lambda store: store.add_result("units", EXPLANATION, units=lambda: [{"score": NAN}]),
 }
 
 
@@ -90,9 +90,9 @@ def test_a_stored_nan_counts_as_not_known(sqlite_store: Store) -> None:
     assert sqlite_store.notices() == []
     with closing(sqlite3.connect(sqlite_store.folder / "campaign.sqlite")) as connection:
         connection.execute(
-            """UPDATE facts SET value = replace(value, '"mean": 0.1', '"mean": NaN')"""
+            """UPDATE analyses SET result = replace(result, '"mean": 0.1', '"mean": NaN')"""
         )
-        connection.execute("""UPDATE facts SET value = replace(value, '-0.5', '-Infinity')""")
+        connection.execute("""UPDATE analyses SET result = replace(result, '-0.5', '-Infinity')""")
         connection.execute(
             """INSERT INTO facts VALUES ('wall_s', 'NaN'), ('class_names', '["NaN"]')"""
         )

@@ -8,17 +8,16 @@ sure of nothing. Measured in docs/research/candidates.md.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from edgeflare.analysis.campaign_verdict import campaign_soundness
-from edgeflare.analysis.findings import jsonable
 from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
 from edgeflare.analysis.ranking.scores import (
     Accuracy,
@@ -31,16 +30,10 @@ from edgeflare.analysis.ranking.scores import (
     nonfinite_as_worst,
     read_campaign,
 )
-from edgeflare.analysis.ranking.text import (
-    accuracy_verdict,
-    differences,
-    shared_places,
-    success_verdict,
-    too_few_seeds,
-    verdict,
-)
 from edgeflare.analysis.soundness import Soundness
+from edgeflare.answers import AnswerKind
 from edgeflare.answers.detections.figures import DifferenceCounts
+from edgeflare.answers.parts import jsonable, worded
 from edgeflare.campaign.comparison import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError
@@ -51,51 +44,89 @@ _SHOWN = 12
 """Digits of a SHA-256 in messages."""
 
 
-def _check_comparable(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
-    """Return notices on a comparison, as sentences.
+RemarkCode: TypeAlias = Literal[
+    "seeds-differ",
+    "devices-differ",
+    "unfinished",
+    "unanswered",
+    "timeouts",
+    "same-file",
+    "original",
+    "like-original",
+]
 
-    Raises UsageError, naming the difference, unless all have the same original, read in the same
-    way, the same seed inputs and the same search; the campaign's seed may differ.
+
+class Remark(NamedTuple):
+    """What is to be kept in mind about a ranking.
+
+    Of the candidate in `names`: "unfinished": `number` of `total` seeds are done; "unanswered": on
+    so many it gave no answer that repeats; "timeouts": so many searches were ended by the clock;
+    "original": it is the original's file; "like-original": it answers every seed as the original.
+    "same-file": those in `names` are one file.
     """
+
+    code: RemarkCode
+    names: tuple[str, ...] = ()
+    number: int = 0
+    total: int = 0
+
+
+def _remarks(campaigns: Mapping[str, CandidateCampaign]) -> Iterator[Remark]:
+    reads = list(campaigns.values())
+    if any(read.search["seed"] != reads[0].search["seed"] for read in reads):
+        yield Remark("seeds-differ")
+    if any(read.devices != reads[0].devices for read in reads):
+        yield Remark("devices-differ")
+    for name, read in campaigns.items():
+        if not read.finished:
+            yield Remark("unfinished", (name,), len(read.done), len(read.seeds))
+        if read.unanswered:
+            yield Remark("unanswered", (name,), read.unanswered)
+        if read.timeouts:
+            yield Remark("timeouts", (name,), read.timeouts)
+    by_digest: dict[str, list[str]] = {}
+    for name, read in campaigns.items():
+        by_digest.setdefault(read.deployed["sha256"], []).append(name)
+    yield from (Remark("same-file", tuple(same)) for same in by_digest.values() if len(same) > 1)
+    for name, read in campaigns.items():
+        if read.deployed["sha256"] == read.original["sha256"]:
+            yield Remark("original", (name,))
+        elif read.alike:
+            yield Remark("like-original", (name,))
+
+
+def _check_comparable(campaigns: Mapping[str, CandidateCampaign]) -> None:
+    """Raise UsageError, naming the difference, unless all have the same original, read in the same
+    way, the same seed inputs and the same search; the campaign's seed may differ."""
     (first, one), *others = campaigns.items()
     for name, other in others:
-        for difference in (_original, _search, _seeds):
-            if reason := difference(first, one, name, other):
-                raise UsageError(f"{first} and {name} can't be compared: {reason}")
-    return [
-        *_differing(
-            campaigns,
-            lambda read: read.search["seed"],
-            "The campaigns were run with different seeds (search.seed), so that chance differs, "
-            "too",
-        ),
-        *_differing(
-            campaigns,
-            lambda read: sorted(read.devices),
-            "The campaigns did not run on the same devices: what differs may be the device's doing",
-        ),
-        *_unfinished(campaigns),
-        *_same_file(campaigns),
-        *_the_original(campaigns),
-    ]
+        for error_of in (_original_error, _search_error, _seeds_error):
+            if error := error_of(first, one, name, other):
+                raise error
 
 
-def _original(
+def _original_error(
     first: str, one: CandidateCampaign, name: str, other: CandidateCampaign
-) -> str | None:
+) -> UsageError | None:
     a, b = one.original, other.original
     if a["sha256"] != b["sha256"]:
-        return (
-            f"their originals differ ({first}: {a['name']} {a['sha256'][:_SHOWN]}, {name}: "
-            f"{b['name']} {b['sha256'][:_SHOWN]}); compare candidates of one original model"
+        return UsageError(
+            f"{first} and {name} can't be compared: their originals differ ({first}: {a['name']} "
+            f"{a['sha256'][:_SHOWN]}, {name}: {b['name']} {b['sha256'][:_SHOWN]}); compare "
+            "candidates of one original model"
         )
     for part, what in (("input", "preprocessing"), ("output", "output")):
         if a.get(part) != b.get(part):
-            return f"the original's {what} was not stated alike; run one of them again"
+            return UsageError(
+                f"{first} and {name} can't be compared: the original's {what} was not stated alike; "
+                "run one of them again"
+            )
     return None
 
 
-def _search(first: str, one: CandidateCampaign, name: str, other: CandidateCampaign) -> str | None:
+def _search_error(
+    first: str, one: CandidateCampaign, name: str, other: CandidateCampaign
+) -> UsageError | None:
     settings, theirs = _flat(one.search), _flat(other.search)
     keys = list(dict.fromkeys((*settings, *theirs)))
     if settings["strategy"] != theirs["strategy"]:  # then the options say nothing more
@@ -107,9 +138,9 @@ def _search(first: str, one: CandidateCampaign, name: str, other: CandidateCampa
     ]
     if not found:
         return None
-    return (
-        f"their search settings differ: {'; '.join(found)}; run one of them again with the other's "
-        "settings, or give the model files themselves"
+    return UsageError(
+        f"{first} and {name} can't be compared: their search settings differ: {'; '.join(found)}; "
+        "run one of them again with the other's settings, or give the model files themselves"
     )
 
 
@@ -123,73 +154,17 @@ def _flat(search: Mapping[str, Any]) -> dict[str, Any]:
     return plain | {f"option {key}": value for key, value in search["options"].items()}
 
 
-def _seeds(first: str, one: CandidateCampaign, name: str, other: CandidateCampaign) -> str | None:
+def _seeds_error(
+    first: str, one: CandidateCampaign, name: str, other: CandidateCampaign
+) -> UsageError | None:
     missing, more = one.seeds - other.seeds, other.seeds - one.seeds
     if (missing and other.all_seeds) or (more and one.all_seeds):
-        return (
-            f"their seed inputs differ ({len(one.seeds)} for {first}, {len(other.seeds)} for "
-            f"{name}, {len(one.seeds & other.seeds)} of them in both); run one of them again with "
-            "the other's seeds"
+        return UsageError(
+            f"{first} and {name} can't be compared: their seed inputs differ ({len(one.seeds)} for "
+            f"{first}, {len(other.seeds)} for {name}, {len(one.seeds & other.seeds)} of them in "
+            "both); run one of them again with the other's seeds"
         )
     return None
-
-
-def _differing(
-    campaigns: Mapping[str, CandidateCampaign],
-    part: Callable[[CandidateCampaign], object],
-    notice: str,
-) -> list[str]:
-    values = [part(campaign) for campaign in campaigns.values()]
-    return [] if all(value == values[0] for value in values) else [f"{notice}."]
-
-
-def _unfinished(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
-    notes = []
-    for name, read in campaigns.items():
-        if not read.finished:
-            notes.append(
-                f"{name} is not finished ({len(read.done)} of {len(read.seeds)} seeds): only seeds "
-                "that all candidates have finished are compared."
-            )
-        if read.unanswered:
-            notes.append(
-                f"{name} gave no answer, or none that repeats, on {read.unanswered} of its seeds: "
-                "they are left out for all candidates."
-            )
-        if read.timeouts:
-            notes.append(
-                f"{read.timeouts} searches of {name} were ended by the clock (timeout_s), so that "
-                "its figures depend on how fast the device is; `--timeout 0` limits by queries "
-                "alone."
-            )
-    return notes
-
-
-def _same_file(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
-    by_digest: dict[str, list[str]] = {}
-    for name, read in campaigns.items():
-        by_digest.setdefault(read.deployed["sha256"], []).append(name)
-    return [
-        f"{' and '.join(names)} are the same file."
-        for names in by_digest.values()
-        if len(names) > 1
-    ]
-
-
-def _the_original(campaigns: Mapping[str, CandidateCampaign]) -> list[str]:
-    notes = []
-    for name, read in campaigns.items():
-        if read.deployed["sha256"] == read.original["sha256"]:
-            notes.append(
-                f"Candidate {name} is the original itself, the same file: no candidate can do "
-                "better."
-            )
-        elif read.alike:
-            notes.append(
-                f"Candidate {name} answers every seed as the original does and has no trigger: it "
-                "may be the original in another file."
-            )
-    return notes
 
 
 @dataclass(frozen=True)
@@ -226,10 +201,9 @@ class Ranking:
     the same of whether anything was found, by the exact test, a family of its own. `seeds` is the
     number of seed samples that all candidates have finished; `level` the confidence of all duels
     together, and that of each interval, which is approximate. `original` is the
-    original's accuracy on the labelled ones, None where none is labelled. `verdict`,
-    `success_verdict` (None unless by queries) and `accuracy_verdict` are sentences for people,
-    `differences` say where this is not the paper's comparison, `notes` are notices,
-    those of them on places and ties `unclear`.
+    original's accuracy on the labelled ones, None where none is labelled; `accuracy` has every pair
+    by accuracy then, a family of its own. `success_rates` are shares of the searches that found
+    anything, by candidate. `kind` is that of the models' answers.
     """
 
     measure: Measure
@@ -239,18 +213,36 @@ class Ranking:
     duels: tuple[Duel, ...]
     success: tuple[Duel, ...]
     original: Accuracy | None
-    verdict: str
-    success_verdict: str | None
-    accuracy_verdict: str | None
-    differences: tuple[str, ...]
-    notes: tuple[str, ...]
-    unclear: tuple[str, ...]
+    accuracy: tuple[Duel, ...]
+    success_rates: dict[str, float]
+    remarks: tuple[Remark, ...]
+    kind: AnswerKind[Any]
+
+    verdict = worded("ranking:ranking_verdict", "Who is hardest to make deviate, in sentences.")
+    success_verdict = worded(
+        "ranking:success_verdict", "How well success tells them apart; None unless by queries."
+    )
+    accuracy_verdict = worded(
+        "ranking:accuracy_verdict", "How well accuracy does; None where no seed is labelled."
+    )
+    differences = worded("ranking:ranking_differences", "Where it is not the paper's comparison.")
+    notes = worded("ranking:ranking_notes", "What is to be kept in mind, a sentence each.")
+    unclear = worded("ranking:unclear_places", "Those of the notes that are on places and ties.")
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names; what is unclear is among the notes."""
-        plain: dict[str, Any] = jsonable(asdict(self))
-        del plain["unclear"]
-        return plain
+        """Return a JSON object with the same names, and those of the sentences."""
+        plain = asdict(
+            replace(self, candidates=tuple(replace(one, soundness=None) for one in self.candidates))
+        )
+        for shown, candidate in zip(plain["candidates"], self.candidates, strict=True):
+            shown["soundness"] = candidate.soundness and candidate.soundness.to_json()
+        texts = {name: getattr(self, name) for name in _TEXTS}
+        named = {name: value for name, value in plain.items() if name not in _NOT_IN_JSON}
+        return {name: jsonable(value) for name, value in (named | texts).items()}
+
+
+_TEXTS = ("verdict", "success_verdict", "accuracy_verdict", "differences", "notes")
+_NOT_IN_JSON = {"accuracy", "success_rates", "remarks", "kind"}
 
 
 def rank_campaigns(
@@ -282,7 +274,7 @@ def rank_campaigns(
         raise UsageError("a comparison needs two candidates at least")
     reads = _read(campaigns, names)
     judged = {name: _judged(one) for name, one in zip(reads, campaigns, strict=True)}
-    notes = _check_comparable(reads)
+    _check_comparable(reads)
     chosen = _measure(measure, reads)
     kind = next(iter(reads.values())).kind
     common = _common(reads)
@@ -298,7 +290,6 @@ def rank_campaigns(
     )
     successes = {name: [_success(one) for one in seeds[name]] for name in order}
     success = duels_between(successes, level=level, more_is_better=False) if more else ()
-    apart = sum(duel.verdict != "tie" for duel in duels)
     places = _places(order, duels)
     labelled = {
         name: [float(one.deployed_right) for one in seeds[name] if one.deployed_right is not None]
@@ -322,10 +313,6 @@ def rank_campaigns(
         )
         for name in order
     )
-    unclear = (
-        *(too_few_seeds(duels, len(common)) if len(duels) > 1 else ()),
-        *shared_places(order, places, duels),
-    )
     return Ranking(
         measure=chosen,
         level=level,
@@ -334,18 +321,10 @@ def rank_campaigns(
         duels=duels,
         success=success,
         original=original,
-        verdict=verdict(order, duels, chosen, len(common), kind=kind),
-        success_verdict=success_verdict(successes, success, apart) if more else None,
-        accuracy_verdict=accuracy_verdict(
-            {candidate.name: candidate.figures.accuracy for candidate in candidates},
-            original,
-            duels_between(labelled, level=level, more_is_better=True) if original else (),
-            apart,
-            chosen,
-        ),
-        differences=differences(chosen, kind=kind),
-        notes=(*notes, *unclear),
-        unclear=unclear,
+        accuracy=duels_between(labelled, level=level, more_is_better=True) if original else (),
+        success_rates={name: sum(of) / len(of) for name, of in successes.items()},
+        remarks=tuple(_remarks(reads)),
+        kind=kind,
     )
 
 

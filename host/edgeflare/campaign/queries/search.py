@@ -1,11 +1,10 @@
 """The search from every seed and, in a replicating fleet, the replay on all other devices."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from edgeflare.scheduler import (
     SingleQueryJob,
     SingleQueryResult,
 )
-from edgeflare.store import CampaignState, OutcomeRecord, ReplayRecord, SeedRecord, Store
+from edgeflare.store import CampaignState, OutcomeRecord, ReplayRecord, SeedRecord
 from edgeflare.store.database import decoding
 from edgeflare.strategies import build_strategy
 from edgeflare.survey import PARTNERS
@@ -46,7 +45,10 @@ from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Scores, Seed, Stat
 
 
 class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
-    """The search from every answered seed without an outcome; it returns how many have ended."""
+    """The search from every answered seed without an outcome.
+
+    It returns how many have ended, and how many of them found most inputs below the margin floor.
+    """
 
     name = "search"
     scope = "seed"
@@ -57,6 +59,7 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
         self._kind = self._store.kind
         self._pool: WorkerPool | None = None
         self._is_left = False
+        self._mostly_below = 0
 
     def pending(self, replica: str) -> Iterator[SeedRecord]:
         return self._store.pending_seeds(replica, self._order(replica))
@@ -83,9 +86,9 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
             for replica in self._replicas
         }
         self._pool = self._workers()
-        self._tally = _Tally(self._store)
+        self._before = self._so_far = self.shown(0)
         total = expected_outcomes(self._store)
-        self._to_end = total if self._only is None else self._tally.done + len(self._only)
+        self._to_end = total if self._only is None else self._before.done + len(self._only)
         self._reporter(self.event())
         self.tick()
         return True
@@ -124,14 +127,33 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
         )
         self._store.add_outcome(record, keep_first=self._only is not None)
         add_queries(self._store, CampaignState.measuring_queries, {device: result.lost_queries})
-        self._tally.add(record, mostly_below_floor=result.mostly_below_floor)
+        self._mostly_below += result.mostly_below_floor
+        before = self._so_far  # the stage's thread reads it: it is replaced, never changed
+        self._so_far = Step(
+            before.done + 1,
+            before.found + (record.status is Status.FOUND),
+            before.searched + record.searched,
+            before.queries + record.search_queries,
+            before.host_only_queries + record.host_only_queries,
+        )
 
     def tick(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> None:
-        tally = self._tally
-        self._reporter(tally.step(under_way))
+        so_far, spent = self._so_far, [job.counters for job in under_way]
+        queries = so_far.queries + sum(one.search for one in spent)
+        self._reporter(
+            so_far._replace(
+                queries=queries,
+                host_only_queries=so_far.host_only_queries + sum(one.host_only for one in spent),
+                under_way=len(under_way),
+                with_trigger=sum(
+                    isinstance(job, SearchJob) and bool(job.front.points) for job in under_way
+                ),
+            )
+        )
         if self._pool is not None and under_way:
-            left = self._to_end - tally.done - len(under_way)
-            self._pool.consider(tally.ended, left, tally.asked(under_way))
+            ended = so_far.done - self._before.done
+            left = self._to_end - so_far.done - len(under_way)
+            self._pool.consider(ended, left, queries - self._before.queries)
 
     @contextmanager
     def during(self) -> Iterator[None]:
@@ -146,21 +168,19 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
         """Report it at the end."""
         self._is_left = True
 
-    def end(self) -> "FloorCounts":
-        counts = FloorCounts(self._tally.ended, self._tally.mostly_below_floor)
+    def end(self) -> tuple[int, int]:
+        ended = self._so_far.done - self._before.done
         if self._only is None:
-            self.report_floor(counts)
+            self._report_floor(ended, self._mostly_below)
             if self._is_left:
                 self.report_remaining()
-        return counts
+        return ended, self._mostly_below
 
     def shown(self, done: int) -> Step:
-        so_far = count_outcomes(self._store)
-        return Step(so_far.done, so_far.found, so_far.searched, so_far.queries)
+        return Step(*count_outcomes(self._store))
 
     def collect(self, values: Sequence[Any], left: Sequence[str]) -> None:
-        ended, below = (sum(column) for column in zip((0, 0), *values, strict=True))
-        self.report_floor(FloorCounts(ended, below))
+        self._report_floor(*(sum(column) for column in zip((0, 0), *values, strict=True)))
         if not all_searched(self._store):
             self.report_remaining()
 
@@ -234,9 +254,8 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
             array.setflags(write=False)  # one for all searches
         return KnownAnswers(original, deployed)
 
-    def report_floor(self, counts: "FloorCounts") -> None:
+    def _report_floor(self, ended: int, below: int) -> None:
         """Report where the margin floor excluded most inputs of most searches."""
-        ended, below = counts
         if 2 * below > ended:
             self._reporter(
                 Notice(
@@ -318,13 +337,6 @@ def strategy_of(config: CampaignConfig) -> Strategy:
     return build_strategy(search.strategy, search.options, search.operators)
 
 
-class FloorCounts(NamedTuple):
-    """How many searches ended, and how many of them found most inputs below the margin floor."""
-
-    ended: int
-    mostly_below: int
-
-
 @contextmanager
 def _opencv_on_one_thread() -> Iterator[None]:
     """Keep OpenCV from threads of its own: the searches use all processors."""
@@ -336,53 +348,6 @@ def _opencv_on_one_thread() -> Iterator[None]:
         yield
     finally:
         cv2.setNumThreads(before)
-
-
-class _Tally:
-    """Counts outcomes from where the store is; added to in another thread than it is read in.
-
-    `ended` and `mostly_below_floor` count those of this run alone.
-    """
-
-    def __init__(self, store: Store) -> None:
-        before = count_outcomes(store)
-        self.done = before.done
-        self._found = before.found
-        self._searched = before.searched
-        self._queries = before.queries
-        self._host_only_queries = 0
-        self.ended = self.mostly_below_floor = 0
-        self._asked = 0
-        self._lock = threading.Lock()
-
-    def add(self, record: OutcomeRecord, *, mostly_below_floor: bool) -> None:
-        with self._lock:
-            self.ended += 1
-            self.mostly_below_floor += mostly_below_floor
-            self.done += 1
-            self._found += record.status is Status.FOUND
-            self._searched += record.searched
-            self._queries += record.search_queries
-            self._host_only_queries += record.host_only_queries
-            self._asked += record.search_queries
-
-    def asked(self, under_way: Sequence[Job[SearchJobResult]]) -> int:
-        """Return the number of search queries of this run."""
-        with self._lock:
-            return self._asked + sum(job.counters.search for job in under_way)
-
-    def step(self, under_way: Sequence[Job[SearchJobResult]] = ()) -> Step:
-        spent = [job.counters for job in under_way]
-        with self._lock:
-            return Step(
-                self.done,
-                self._found,
-                self._searched,
-                self._queries + sum(one.search for one in spent),
-                self._host_only_queries + sum(one.host_only for one in spent),
-                len(under_way),
-                sum(isinstance(job, SearchJob) and bool(job.front.points) for job in under_way),
-            )
 
 
 def outcome_record(

@@ -85,6 +85,7 @@ def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
             theirs = SurveyConfig.model_validate(store.campaign.get("survey") or {})
             seed = store.campaign.get("search", {}).get("seed", 0)
     ours = config.survey
+    # inputs are drawn by the seed and the families: with others hardly any would be shared
     for what, their, our in (
         ("--seed", seed, config.search.seed),
         ("--family", theirs.families or "all", ours.families or "all"),

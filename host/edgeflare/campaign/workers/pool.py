@@ -196,7 +196,7 @@ class _Worker:
         with self._lock:
             self._ended = True
             waiting, self._waiting = self._waiting, {}
-        self._on_end(self)
+        self._on_end(self)  # before the futures: who is told looks for another worker at once
         error = WorkerLostError(self.ending + (unread or self._last_words()))
         for future in waiting.values():
             future.set_exception(error)

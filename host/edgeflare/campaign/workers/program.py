@@ -282,7 +282,7 @@ class _Worker:
             while True:
                 began = time.thread_time()
                 ask: Ask = step()
-                if ask.of != "original":
+                if ask.of != "original":  # the device answers while the original does so here
                     self._outbox.put(number, Asked(ask.samples, _progress(running.job)))
                 running.ask, running.original = ask, None
                 running.job.counters.seconds += time.thread_time() - began

@@ -37,13 +37,17 @@ class Lease(NamedTuple):
     `holder` is the campaign: another holder is refused unless both share; `session` one use of one
     device by it: an older agent of the same holder and session is ended first. `about` is for
     people, such as ``campaign night on laptop``. `share`: other leases that share are allowed at the
-    same time. These are the names in the header of the LEASE frame.
+    same time.
     """
 
     holder: str
     session: str
     about: str
     share: bool = False
+
+    def to_json(self, share: bool) -> dict[str, Any]:
+        """Return the header of the LEASE frame."""
+        return {**self._asdict(), "share": share}
 
 
 _FIRST_PINGS = 5
@@ -96,7 +100,7 @@ class DeviceSession:
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
         try:
             if lease is not None:
-                link.request(Kind.LEASE, lease._asdict(), read=read_empty).result()
+                link.request(Kind.LEASE, lease.to_json(lease.share), read=read_empty).result()
             _measure(link, compression)
             owned = transport if owns_transport else None
             return cls.load(link, provisioned, runtime, options, owned)

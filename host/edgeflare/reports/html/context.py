@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from edgeflare._internal import toml
 from edgeflare._internal.text import capitalized, counted, margin_text, number_text
 from edgeflare.analysis.base import stored_sections
+from edgeflare.analysis.campaign_verdict import Verdict, VerdictTone, campaign_verdict, is_control
 from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary, summarize
@@ -18,13 +19,7 @@ from edgeflare.campaign.status import CampaignStatus, campaign_status
 from edgeflare.document import Block, Column, Figures, KeyFigure, Name, Table
 from edgeflare.reports.campaign import END_WORDS, key_figures, limits_list, text_parts
 from edgeflare.reports.charts import histogram
-from edgeflare.reports.devices import (
-    agreement_blocks,
-    devices_tables,
-    runtime_words,
-    telemetry_table,
-    value_words,
-)
+from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
 from edgeflare.reports.document import to_html
 from edgeflare.reports.html.devices import device_charts, fingerprints, health_table
 from edgeflare.reports.html.explanation import explanation_context
@@ -40,9 +35,11 @@ from edgeflare.reports.media import (
     level_colours,
 )
 from edgeflare.reports.replay import replay_counts
-from edgeflare.reports.verdict import Tone, Verdict, guidance, is_control, progress, verdict
 from edgeflare.store import Store, campaign_text
 from edgeflare.types import Status
+from edgeflare.words.devices import runtime_words, value_words
+from edgeflare.words.faults import coverage_words
+from edgeflare.words.verdict import guidance, progress, verdict_words
 
 
 class Headline(NamedTuple):
@@ -52,7 +49,7 @@ class Headline(NamedTuple):
     """
 
     sentence: str
-    tone: Tone
+    tone: VerdictTone
     more: tuple[str, ...]
     progress: str
 
@@ -65,11 +62,12 @@ def headline(
     name: Name,
 ) -> Headline:
     """Return the result of a campaign, a replay or a control; `name` returns a class's name."""
-    more = [result.found] if result.found else []
+    sentence, found = verdict_words(result)
+    more = [found] if found else []
     if summary.replay is None:
         more += _more(summary, collected, name)
-    more += guidance(result, summary)
-    return Headline(result.sentence, result.tone, tuple(more), progress(summary, status))
+    more += guidance(result)
+    return Headline(sentence, result.tone, tuple(more), progress(summary, status))
 
 
 def _more(summary: Summary, collected: Collected, name: Name) -> list[str]:
@@ -135,7 +133,7 @@ def context(
     """Return the values of ``report.html.j2``; `name` returns a class's name. Raises StoreError."""
     summary = summarize(store)
     status = campaign_status(store.folder)
-    result = verdict(store, summary, summary.limits, replay)
+    result = campaign_verdict(store, summary, summary.limits, replay)
     figures = () if replay else key_figures(summary, name)
     kind, answered = summary.kind, summary.answers
     original, deployed = (summary.models.get(which) or {} for which in ("original", "deployed"))
@@ -147,6 +145,7 @@ def context(
         "replay": replay,
         "status": status,
         "control_of": is_control(store.folder),
+        "coverage": coverage_words(summary.coverage),
         "headline": headline(result, summary, collected, status, name),
         "cards": [one for one in figures if one.main],
         "figures": to_html([Figures(tuple(one for one in figures if not one.main))]),

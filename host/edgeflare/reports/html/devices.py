@@ -11,8 +11,8 @@ from edgeflare.campaign.status import CampaignStatus
 from edgeflare.devices import DeviceMinute, DeviceStatus
 from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Table
 from edgeflare.reports.charts import time_chart
-from edgeflare.reports.devices import runtime_words
 from edgeflare.store import Store
+from edgeflare.words.devices import runtime_words
 
 _MOST_CHARTED = 24
 _ABOUT = ("board", "soc", "cpu", "arch", "os", "kernel", "python", "numpy")

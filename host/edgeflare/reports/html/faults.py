@@ -11,8 +11,9 @@ from edgeflare.errors import StoreError
 from edgeflare.reports.document import to_html
 from edgeflare.reports.media import finding_panel
 from edgeflare.reports.survey.document import answers, input_name, margins_words
-from edgeflare.reports.survey.faults import fault_title, faults_list
+from edgeflare.reports.survey.faults import faults_list
 from edgeflare.store import Store
+from edgeflare.words.faults import fault_title
 
 
 class FaultInput(NamedTuple):

@@ -1,36 +1,26 @@
 """The survey and the verdict on it, in sentences and tables, for a terminal, Markdown and HTML."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
-from edgeflare._internal.text import NOTHING, capitalized, counted, margin_text, percent_text
-from edgeflare.analysis.soundness import Soundness, SoundnessVerdict, drift_text
+from edgeflare._internal.text import NOTHING, counted, margin_text, percent_text
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.transcripts import excerpts
 from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
 from edgeflare.reports.charts import Interval, Line, interval_chart
+from edgeflare.words.faults import bounds_text, rate_words, share_text
+from edgeflare.words.soundness import drift_text
 
 MOST_WORST = 5
 """Number of the worst inputs in a table."""
 MOST_GROUPS = 3
 """Number of groups of families that have a line of their own in the chart."""
-TONES: dict[SoundnessVerdict, Literal["bad", "warn", "good"]] = {
-    "sound": "good",
-    "worse": "bad",
-    "cannot-tell": "warn",
-}
 _FEWEST_CHARTED = 5
 """Number of inputs below which a group's rate at a severity is not in the chart."""
 _LEAST_POINTS = 3
-_DIGITS = 2
-
-
-def rate_words(rate: Rate) -> str:
-    """Return a rate's bounds in words: ``95 % bounds 0.10 % to 2.1 %``; they are two-sided."""
-    return f"95 % bounds {_bounds(rate)}"
 
 
 def survey_key_figures(survey: SurveyFigures | None) -> Iterable[KeyFigure]:
@@ -44,7 +34,7 @@ def survey_key_figures(survey: SurveyFigures | None) -> Iterable[KeyFigure]:
         return
     what = f"{rate.deviations:,} of {counted(rate.inputs, 'input')} far from the seeds"
     yield KeyFigure(
-        "confident deviations", _share(rate.rate), f"{what}; {rate_words(rate)}", main=True
+        "confident deviations", share_text(rate.rate), f"{what}; {rate_words(rate)}", main=True
     )
 
 
@@ -83,8 +73,8 @@ def survey_tables(survey: SurveyFigures) -> list[Block]:
     columns = (
         Column("confident deviations", 0, lambda one: f"{one.rate.deviations:,}"),
         Column("inputs", 0, lambda one: f"{one.rate.inputs:,}"),
-        Column("rate", 0, lambda one: _share(one.rate.rate)),
-        Column("95 % bounds", 0, lambda one: _bounds(one.rate)),
+        Column("rate", 0, lambda one: share_text(one.rate.rate)),
+        Column("95 % bounds", 0, lambda one: bounds_text(one.rate)),
         Column(_distance_name(survey), 1, lambda one: _distance(one.mean_distance)),
     )
     families = Column("family", 0, lambda one: one.family, text=True)
@@ -184,7 +174,7 @@ def survey_figures_list(survey: SurveyFigures) -> Iterable[KeyFigure]:
             yield KeyFigure(text, f"{count:,}")
     for one in survey.by_device:
         what = f"confident deviations on {one.device}"
-        yield KeyFigure(what, _share(one.rate.rate), rate_words(one.rate))
+        yield KeyFigure(what, share_text(one.rate.rate), rate_words(one.rate))
     queries = survey.queries
     yield KeyFigure(
         "cost of the survey",
@@ -253,33 +243,3 @@ def _distance_name(survey: SurveyFigures) -> str:
 
 def _distance(value: float | None) -> str:
     return NOTHING if value is None else drift_text(value)
-
-
-def _share(rate: float) -> str:
-    return percent_text(rate, _DIGITS if rate < 0.1 else 1)
-
-
-def _bounds(rate: Rate) -> str:
-    return NOTHING if not rate.inputs else f"{_share(rate.low)} to {_share(rate.high)}"
-
-
-# The verdict against healthy references
-
-
-def soundness_sentence(found: Soundness) -> str:
-    """Return the verdict in one sentence."""
-    if not found.references:
-        seeds = 0 if found.own is None else found.own.inputs
-        out = f", {counted(len(found.left_out), 'reference')} left out" if found.left_out else ""
-        return f"{capitalized(found.words)} ({counted(seeds, 'seed')}{out})."
-    each = f" for each of {found.devices} devices" if found.devices > 1 else ""
-    return (
-        f"{capitalized(found.words)} ({counted(found.inputs, 'input')} far from the seeds, "
-        f"{counted(len(found.references), 'reference')}, {100 * found.confidence:g} % "
-        f"confidence{each})."
-    )
-
-
-def evidence_sentences(found: Soundness) -> tuple[str, ...]:
-    """Return the evidence, a sentence each."""
-    return tuple(f"{capitalized(words)}." for words in found.evidence)

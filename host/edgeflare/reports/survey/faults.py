@@ -6,6 +6,7 @@ from itertools import islice
 from edgeflare._internal.text import counted, percent_text
 from edgeflare.analysis.faults import Fault, FaultFigures
 from edgeflare.document import Block, Column, Heading, Item, KeyFigure, Listing, Name, Table, Text
+from edgeflare.words.faults import fault_title, fault_words
 
 _MOST_NAMES = 3
 
@@ -58,21 +59,6 @@ def faults_list(faults: FaultFigures, name: Name = str) -> list[Block]:
             )
         )
     return [*blocks, Text(cost, "muted")]
-
-
-def fault_title(one: Fault) -> str:
-    """Return the name of a fault: its number, and the device where each has its own."""
-    return f"fault {one.number} on {one.replica}" if one.replica else f"fault {one.number}"
-
-
-def fault_words(one: Fault) -> str:
-    """Return a fault in a sentence, with what it rests on and what the check counted."""
-    return (
-        f"{one.words}: {one.fresh_inside_deviating:,} of "
-        f"{counted(one.fresh_inside, 'fresh input')} deviate there, "
-        f"{one.fresh_outside_deviating:,} of {one.fresh_outside:,} elsewhere; in all "
-        f"{counted(one.inputs, 'deviating input')} of {counted(one.seeds, 'seed')}"
-    )
 
 
 def _pairs(one: Fault, name: Name) -> str:

@@ -62,12 +62,12 @@ from edgeflare.store.location import (
     is_corpus,
     read_pointer,
 )
-from edgeflare.store.migrations import open_database
+from edgeflare.store.migration import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import SampleFiles, StoredFolder
 from edgeflare.types import Sample
 
-_SCHEMA = Schema("corpus", CORPUS_NAME, tables.SCHEMA_VERSION, tables.about)
+_SCHEMA = Schema("corpus", CORPUS_NAME, tables.SCHEMA_VERSION, tables.about, tables.SCHEMA_VERSION)
 PER_PAIR = 3
 """The most entries for one seed input and one pair of classes, by default."""
 

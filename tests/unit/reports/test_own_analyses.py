@@ -1,0 +1,69 @@
+"""Soundness, agreement and the comparison by the names under which they are analyses."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from campaign_stores import Ended, candidate, compared_campaign
+
+from edgeflare.analysis import RunContext, analysis, run_analysis, sections_of
+from edgeflare.errors import UsageError
+from edgeflare.store import SeedAnswer, SeedInput, Store
+from edgeflare.types import Decision
+
+LOST = 6
+
+
+@pytest.fixture
+def fallen(tmp_path: Path) -> Path:
+    """A campaign without references, whose deployed model loses labelled seeds."""
+    sure, other = np.array([0.1, 0.9]), np.array([0.9, 0.1])
+    with Store.create(tmp_path / "fallen", {}) as store:
+        image = np.zeros((2, 2, 1), np.uint8)
+        store.add_seeds(SeedInput(f"{n}.png", image, 1) for n in range(2 * LOST))
+        store.add_seed_answers(
+            SeedAnswer(
+                f"{n}.png",
+                sure,
+                *((other, Decision.DEVIATION) if n < LOST else (sure, Decision.AGREE)),
+            )
+            for n in range(2 * LOST)
+        )
+    return tmp_path / "fallen"
+
+
+def test_soundness_tells_what_it_rests_on(fallen: Path) -> None:
+    found = run_analysis("soundness", fallen, {"confidence": 0.9}, RunContext())
+    assert (found.verdict, found.reasons, found.confidence) == ("worse", ("own",), 0.9)
+    assert (found.own.lost, found.own.labelled) == (LOST, 2 * LOST)
+    (section,) = sections_of(analysis("soundness"), "soundness", found, str)
+    assert section.data is found
+
+
+def test_what_every_report_has_anyway_is_not_stored(fallen: Path, tmp_path: Path) -> None:
+    run_analysis("soundness", fallen, {}, RunContext())
+    with compared_campaign(tmp_path / "c", {"board": "pi"}, {"board": "jetson"}) as store:
+        folder = store.folder
+    result = run_analysis("agreement", folder, {}, RunContext())
+    assert [(pair.first, pair.second, pair.cause) for pair in result.pairs] == [
+        ("host", "board", "hardware")
+    ]
+    for campaign, name in ((fallen, "soundness"), (folder, "agreement")):
+        with Store.open(campaign) as store:
+            assert not store.has_result(name)
+
+
+def test_a_campaign_without_several_devices_has_no_agreement(fallen: Path) -> None:
+    with pytest.raises(UsageError, match="--fleet replicate"):
+        run_analysis("agreement", fallen, {}, RunContext())
+
+
+def test_a_comparison_takes_several_campaigns(tmp_path: Path) -> None:
+    folders = [
+        candidate(tmp_path / name, [Ended(level)] * 8) for name, level in (("a", 0.1), ("b", 0.9))
+    ]
+    result = run_analysis("compare", folders, {"measure": "severity"}, RunContext())
+    assert [one.name for one in result.ranking.candidates] == ["a", "b"]
+    assert (result.ranking.measure, result.failed, result.folder) == ("severity", {}, None)
+    with pytest.raises(UsageError, match="two candidates"):
+        run_analysis("compare", folders[:1], {}, RunContext())
