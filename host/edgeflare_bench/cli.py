@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.files import new_folder_name
-from edgeflare.cli.options import Force, Json, command_with, typed
+from edgeflare._internal.flags import Flag, FlagsOfCampaign, Typed
+from edgeflare.cli.options import Force, Json, command
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 if TYPE_CHECKING:
@@ -23,7 +25,71 @@ app = typer.Typer(
 _NARROWED = "Only a part of the suite"
 _FAILED = 3
 
-Bench = Annotated[Path, typer.Argument(help="A bench's folder.")]
+
+class RunSettings(BaseModel):
+    """``bench run``."""
+
+    suite: Annotated[str, Flag("suite")] = Field(
+        description="A packaged suite (see `bench suites`) or a suite file (TOML)."
+    )
+    typed: Annotated[
+        Typed,
+        FlagsOfCampaign(
+            *("device", "inventory", "python"),
+            python={"help": "The devices' Python command; default python3 there."},
+        ),
+    ] = Typed()
+    data: Annotated[tuple[Path, ...], Flag("--data", metavar="FOLDER")] = Field(
+        (),
+        description="Where the models and seeds are that it names {data}. May be repeated: each file is looked "
+        "for in these folders in order.",
+    )
+    out: Annotated[Path | None, Flag("--out")] = Field(
+        None, description="Folder to make; by default under benches/."
+    )
+    pairs: Annotated[tuple[str, ...], Flag("--pair", metavar="NAME", panel=_NARROWED)] = Field(
+        (), description="Only this pair (of faults: this original); may be repeated."
+    )
+    strategies: Annotated[tuple[str, ...], Flag("--strategy", metavar="NAME", panel=_NARROWED)] = (
+        Field((), description="Only this strategy; may be repeated.")
+    )
+    seeds: Annotated[int | None, Flag("--seeds", panel=_NARROWED)] = Field(
+        None, ge=1, description="So many seed inputs of each pair (of faults: 10 at least)."
+    )
+    repeats: Annotated[int | None, Flag("--repeats", panel=_NARROWED)] = Field(
+        None, ge=1, description="So many random seeds (of faults: draws of each kind and size)."
+    )
+    max_queries: Annotated[int | None, Flag("--max-queries", panel=_NARROWED)] = Field(
+        None, ge=0, description="Search queries for each seed; 0: no limit."
+    )
+    reserved: Annotated[bool, Flag("--reserved", panel=_NARROWED)] = Field(
+        False, description="Of faults: the draws that are looked at only for a final table."
+    )
+    gradients: Annotated[bool, Flag("--gradients/--no-gradients", panel=_NARROWED)] = Field(
+        True,
+        description="Of faults: search witnesses by gradients, too (slow for large models; needs the extra "
+        "torch).",
+    )
+
+
+class BenchSettings(BaseModel):
+    """Commands on a bench."""
+
+    folder: Annotated[Path, Flag("folder")] = Field(description="A bench's folder.")
+
+
+class ResumeSettings(BenchSettings):
+    """``bench resume``."""
+
+    typed: Annotated[Typed, FlagsOfCampaign("device", "inventory")] = Typed()
+
+
+class ShowSettings(BenchSettings):
+    """``bench show``."""
+
+    searches: Annotated[bool, Flag("--searches")] = Field(
+        False, description="Every single search, too."
+    )
 
 
 @app.command()
@@ -45,116 +111,45 @@ def suites(json: Json = False) -> None:
     )
 
 
-@app.command(
-    cls=command_with(
-        *("device", "inventory", "python"),
-        python={"help": "The devices' Python command; default python3 there."},
-    )
-)
-@with_exit_codes
-def run(
-    context: typer.Context,
-    suite: Annotated[
-        str, typer.Argument(help="A packaged suite (see `bench suites`) or a suite file (TOML).")
-    ],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where the models and seeds are that it names {data}. May be repeated: each file "
-            "is looked for in these folders in order.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder to make; by default under benches/.")
-    ] = None,
-    pair: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this pair (of faults: this original); may be repeated.",
-            rich_help_panel=_NARROWED,
-        ),
-    ] = None,
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this strategy; may be repeated.", rich_help_panel=_NARROWED
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="So many seed inputs of each pair (of faults: 10 at least).",
-            rich_help_panel=_NARROWED,
-        ),
-    ] = None,
-    repeats: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="So many random seeds (of faults: draws of each kind and size).",
-            rich_help_panel=_NARROWED,
-        ),
-    ] = None,
-    max_queries: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Search queries for each seed; 0: no limit.", rich_help_panel=_NARROWED
-        ),
-    ] = None,
-    reserved: Annotated[
-        bool,
-        typer.Option(
-            "--reserved",
-            help="Of faults: the draws that are looked at only for a final table.",
-            rich_help_panel=_NARROWED,
-        ),
-    ] = False,
-    gradients: Annotated[
-        bool,
-        typer.Option(
-            "--gradients/--no-gradients",
-            help="Of faults: search witnesses by gradients, too (slow for large models; needs the "
-            "extra torch).",
-            rich_help_panel=_NARROWED,
-        ),
-    ] = True,
-    json: Json = False,
-) -> None:
+@command(app, lambda: RunSettings)
+def run(settings: RunSettings, json: Json = False) -> None:
     """Run every strategy of a suite on every pair, several times, and compare them.
 
     The suite faults plants faults into float models, and reports which of them the survey finds,
     and which the verdict tells apart from healthy compressed models.
     """
-    stated = typed(context.obj)
+    stated, suite, out = settings.typed, settings.suite, settings.out
     if suite == "faults":
-        unused = {"--max-queries": max_queries} | dict.fromkeys(stated.flags.values(), True)
+        unused = {"--max-queries": settings.max_queries} | dict.fromkeys(
+            stated.flags.values(), True
+        )
         _check_unused(unused, "the suite faults has a fixed budget and runs on this host")
         _run_faults(
             new_folder_name("benches", suite) if out is None else out,
             json,
-            data=tuple(data or ()),
-            originals=tuple(pair or ()),
-            methods=tuple(strategy or ()),
-            reserved=reserved,
-            **({} if gradients else {"gradients": False}),
-            **({} if seeds is None else {"seeds": seeds}),
-            **({} if repeats is None else {"draws": repeats}),
+            data=settings.data,
+            originals=settings.pairs,
+            methods=settings.strategies,
+            reserved=settings.reserved,
+            **({} if settings.gradients else {"gradients": False}),
+            **({} if settings.seeds is None else {"seeds": settings.seeds}),
+            **({} if settings.repeats is None else {"draws": settings.repeats}),
         )
         return
-    unused = {"--reserved": reserved or None, "--no-gradients": True if not gradients else None}
+    unused = {
+        "--reserved": settings.reserved or None,
+        "--no-gradients": None if settings.gradients else True,
+    }
     _check_unused(unused, "only the suite faults has planted faults")
     from edgeflare.cli.terminal import ask
     from edgeflare_bench import load_suite, run_bench
 
-    chosen = load_suite(suite, data).narrowed(
-        pairs=pair or (),
-        strategies=strategy or (),
-        seeds=seeds,
-        repeats=repeats,
-        max_queries=max_queries,
+    chosen = load_suite(suite, [*settings.data] or None).narrowed(
+        pairs=settings.pairs,
+        strategies=settings.strategies,
+        seeds=settings.seeds,
+        repeats=settings.repeats,
+        max_queries=settings.max_queries,
     )
     folder = new_folder_name("benches", chosen.name) if out is None else out
     _run(
@@ -166,19 +161,13 @@ def run(
     )
 
 
-@app.command(cls=command_with("device", "inventory"))
-@with_exit_codes
-def resume(
-    context: typer.Context,
-    folder: Bench,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+@command(app, lambda: ResumeSettings)
+def resume(settings: ResumeSettings, force: Force = False, json: Json = False) -> None:
     """Go on with a bench that was interrupted or killed; finished cells are kept."""
     from edgeflare.cli.terminal import ask
     from edgeflare_bench import is_fault_bench, resume_bench
 
-    stated = typed(context.obj)
+    stated, folder = settings.typed, settings.folder
     if is_fault_bench(folder):
         given = dict.fromkeys(stated.flags.values(), True)
         _check_unused(given, "the suite faults runs on this host")
@@ -193,17 +182,13 @@ def resume(
     )
 
 
-@app.command()
-@with_exit_codes
-def show(
-    folder: Bench,
-    searches: Annotated[bool, typer.Option("--searches", help="Every single search, too.")] = False,
-    json: Json = False,
-) -> None:
+@command(app, lambda: ShowSettings)
+def show(settings: ShowSettings, json: Json = False) -> None:
     """Show what a bench found so far, and write its report's files again."""
     from edgeflare import StoreError
     from edgeflare_bench import bench_report, is_fault_bench, open_fault_bench, write_report
 
+    folder, searches = settings.folder, settings.searches
     if is_fault_bench(folder):
         _check_unused({"--searches": searches or None}, "the suite faults keeps no single searches")
         _show_faults(open_fault_bench(folder), json)
@@ -223,8 +208,8 @@ def _run(
     from edgeflare.cli.terminal import handling_signals
     from edgeflare_bench import bench_report, write_report
 
-    command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
-    advice = f"the cells that are finished are kept; go on with: {command}"
+    again = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+    advice = f"the cells that are finished are kept; go on with: {again}"
     with (
         handling_signals() as stop,
         batch_display(stop, what="cell ", advice=lambda _: advice) as progress,
@@ -241,7 +226,7 @@ def _run(
         echo_err(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
     if report.failed:
         cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
-        echo_err(f"edgeflare: {cells} can't be run, see above; once that is mended: {command}")
+        echo_err(f"edgeflare: {cells} can't be run, see above; once that is mended: {again}")
         raise typer.Exit(_FAILED)
 
 

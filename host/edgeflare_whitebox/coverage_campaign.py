@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
 from edgeflare.models.tensors import ModelGraph
@@ -174,7 +175,9 @@ def coverage_of_campaign(
     return found
 
 
-def measure_coverage(store: Store, settings: CoverageSettings, tell: Tell) -> CoverageFound:
+def measure_coverage(
+    store: Store, settings: CoverageSettings, context: RunContext
+) -> CoverageFound:
     """Return what `coverage_of_campaign` does, of an open campaign; nothing is stored."""
     entries = _entries(settings.criteria)
     model = stored_original(store, settings.original)
@@ -200,7 +203,7 @@ def measure_coverage(store: Store, settings: CoverageSettings, tell: Tell) -> Co
     def activations(
         samples: Iterable[Sample], what: str, total: int | None
     ) -> Iterator[Activations]:
-        return answered_activations(model, samples, probed, what, total, tell, notices)
+        return answered_activations(model, samples, probed, what, total, context.tell, notices)
 
     samples, total = profile_samples(store, source)
     rng = np.random.default_rng(settings.random_seed)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from edgeflare._internal import extras
+from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import ModelError
 from edgeflare.store import Store
@@ -133,7 +134,9 @@ def importance_of_campaign(
     return found
 
 
-def find_importance(store: Store, settings: ImportanceSettings, tell: Tell) -> ImportanceFound:
+def find_importance(
+    store: Store, settings: ImportanceSettings, context: RunContext
+) -> ImportanceFound:
     """Return what `importance_of_campaign` does, of an open campaign; nothing is stored."""
     check_traceable(
         original_path(store, settings.original)
@@ -149,10 +152,10 @@ def find_importance(store: Store, settings: ImportanceSettings, tell: Tell) -> I
     known = default_layers(model.graph)
 
     def told(given: Iterable[Sample], what: str, total: int) -> Iterator[Sample]:
-        tell(what, 0, total)
+        context.tell(what, 0, total)
         for done, sample in enumerate(given, 1):
             yield sample
-            tell(what, done, total)
+            context.tell(what, done, total)
 
     def reading(digests: Sequence[str], what: str) -> Samples:
         return lambda: told(map(store.get_sample, digests), what, len(digests))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
+from edgeflare.analysis import RunContext
 from edgeflare.campaign.priority import (
     OF_SCORES,
     InspectedOriginal,
@@ -25,7 +27,9 @@ from edgeflare_whitebox.stored import (
     InspectionSettings,
     Tell,
     inspect_campaign,
+    kept,
     silent,
+    state_of,
     stored_original,
 )
 
@@ -150,7 +154,9 @@ def prioritise_campaign(
     return found
 
 
-def compare_orders(store: Store, settings: PrioritySettings, tell: Tell) -> PriorityComparison:
+def compare_orders(
+    store: Store, settings: PrioritySettings, context: RunContext
+) -> PriorityComparison:
     """Return what `prioritise_campaign` does, of an open campaign."""
     measures, shuffles = settings.measures, settings.shuffles
     if measures is None:
@@ -167,15 +173,17 @@ def compare_orders(store: Store, settings: PrioritySettings, tell: Tell) -> Prio
         "return text, boxes or values"
     )
     known: dict[str, NDArray[np.float64]] = {}
+    state = state_of(store)
     left_out: dict[str, str] = {}
     wanted = tuple(dict.fromkeys(measures))
     for done, measure in enumerate(wanted):
-        tell("by measures", done, len(wanted))
+        context.tell("by measures", done, len(wanted))
         try:
-            known[measure] = _priorities(measure, store, answers, settings.original)
+            make = partial(_priorities, measure, store, answers, settings.original)
+            known[measure] = kept(context.resume, f"{measure} {state}", make)
         except (ModelError, UsageError) as error:
             left_out[measure] = str(error)
-    tell("by measures", len(wanted), len(wanted))
+    context.tell("by measures", len(wanted), len(wanted))
     kinds = [one for one in _findings(store) if one.hits.size]
     rng = np.random.default_rng(settings.random_seed)
     return PriorityComparison(

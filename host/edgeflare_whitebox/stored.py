@@ -1,10 +1,13 @@
 """A campaign's original as a graph, and the inputs that it is inspected with."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import base64
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from edgeflare._internal import extras
@@ -119,6 +122,26 @@ def inspect_campaign(name: str, folder: Path, tell: Tell, **settings: Any) -> An
             tell(begun.name, event.done, begun.total)
 
     return run_analysis(name, Path(folder), settings, RunContext(progress=progress))
+
+
+def kept(
+    resume: MutableMapping[str, Any], name: str, make: Callable[[], NDArray[Any]]
+) -> NDArray[Any]:
+    """Return the array of this name that was made before an interruption; else make it and keep it."""
+    if name not in resume:
+        made = make()
+        data = base64.b64encode(np.ascontiguousarray(made).tobytes()).decode()
+        resume[name] = {"type": made.dtype.str, "shape": list(made.shape), "data": data}
+    stored = resume[name]
+    array: NDArray[Any] = np.frombuffer(base64.b64decode(stored["data"]), stored["type"])
+    shaped: NDArray[Any] = array.reshape(stored["shape"]).copy()
+    return shaped
+
+
+def state_of(store: Store) -> str:
+    """Return what names of `kept` arrays end with: what is kept is of the inputs that there are now."""
+    surveyed = len(store.columns.survey("survey").seed)
+    return f"of {store.seed_count()} seeds, {len(store.columns.outcomes().seed)} searches, {surveyed} surveyed"
 
 
 def silent(what: str, done: int, total: int | None) -> None:

@@ -173,11 +173,6 @@ class TestFiles:
 
 
 class TestDocument:
-    def test_it_begins_with_what_the_suite_says(self, text: str) -> None:
-        assert "16 searches" in text
-        assert "bench is finished" in text
-        assert "bench resume" not in text
-
     def test_ours_stands_next_to_what_was_published(self, text: str) -> None:
         _, first, second = table_rows(text, "## Results")
         assert first[:4] == ["One pair", "a", "100 % (6 of 6)", "414.33"]
@@ -193,19 +188,6 @@ class TestDocument:
         assert header[5:7] == ["median", "90th percentile"]
         about = text.split("## Results", 1)[1].split("##", 1)[0]
         assert "90th percentile)" in about
-
-    def test_beside_published_figures_stands_what_limited_the_searches(self, text: str) -> None:
-        below = text.split("### Published figures", 1)[1].split("##", 1)[0]
-        assert "2,000 queries" in below
-        assert "limited by time" in below
-        assert "b: stopped" not in below  # nothing is published of it
-
-    def test_without_a_limit_on_queries_nothing_is_reported_of_one(self, tmp_path: Path) -> None:
-        published = [{"pair": "One pair", "strategy": "a", "source": "paper", "queries": 83.97}]
-        suite = suite_of(published=published, max_queries=0)
-        bench = bench_of(tmp_path / "bench", suite)
-        fill_cell(bench, Cell("One pair", "a", 0), QUICK)
-        assert "stopped at" not in document(bench)
 
     def test_only_shorter_timeouts_are_reported(self, text: str, tmp_path: Path) -> None:
         assert "found within 15" in text
@@ -228,12 +210,6 @@ class TestDocument:
         assert header[-1] == "lowest success"
         assert (whole[-1], less[-1]) == ("100 %", "33.3 %")
         assert "below 100" in text
-
-    def test_a_correlation_over_all_searches_does_not(self, tmp_path: Path) -> None:
-        bench = bench_of(tmp_path / "bench", suite_of(["P1", "P2"]))
-        for cell in cells(bench.suite):
-            fill_cell(bench, cell, QUICK)
-        assert "Where the lowest success is below" not in document(bench)
 
     def test_every_table_has_as_many_cells_as_headings(self, text: str) -> None:
         for block in text.split("\n\n"):

@@ -1,7 +1,6 @@
 """What a bench's report says of audio, and of models that transcribe."""
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +8,9 @@ import pytest
 from bench_stores import bench_of, suite_of
 
 from edgeflare.metrics import l2, linf, snr_db
-from edgeflare.reports.document import to_markdown
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Status, Transcript
 from edgeflare_bench.cells import Bench, Cell, cells
-from edgeflare_bench.document import bench_document
 from edgeflare_bench.report import bench_report
 from edgeflare_bench.searches import Similarities, read_cell
 from edgeflare_bench.writing import write_report
@@ -103,9 +100,3 @@ def test_the_report_gives_signal_to_noise_and_examples_of_each_strategy(bench: B
     assert "is | 10.0" in lines[1]
     with (bench.folder / "summary.csv").open(encoding="utf-8") as file:
         assert float(next(csv.DictReader(file))["snr_db_median"]) == report.cells[0].snr_db
-
-
-def test_commands_in_notices_are_code_without_backslashes(bench: Bench) -> None:
-    told = "a_b has no SSIM; install it with `pip install 'edgeflare[bench]'`"
-    text = to_markdown(bench_document(replace(bench_report(bench), notices=(told,))))
-    assert "`pip install 'edgeflare[bench]'`" in text

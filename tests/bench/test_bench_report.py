@@ -285,7 +285,7 @@ class TestWholeBench:
         assert bench_report(bench.folder) == bench_report(bench)
 
     def test_a_folder_that_is_no_bench_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="check"):
+        with pytest.raises(UsageError, match="check the"):
             bench_report(tmp_path)
 
     def test_a_bench_that_has_not_started_has_a_report(self, tmp_path: Path) -> None:

@@ -103,11 +103,3 @@ def test_where_nothing_was_found_nothing_is_described(tmp_path: Path) -> None:
     assert tables(text, "Quality of the triggering inputs") == []
     assert "## Results" in text
     assert "## False alarms" not in text
-
-
-def test_the_margin_floor_is_reported_with_the_settings(tmp_path: Path) -> None:
-    _, text = written(tmp_path, control(), "")
-    (settings,) = [line for line in text.splitlines() if line.startswith("- suite `by-hand`")]
-    assert "margin floor 0.001" in settings
-    (own,) = [line for line in text.splitlines() if line.startswith("- b: ")]
-    assert own.endswith(r"margin\_floor 0.0")

@@ -178,7 +178,7 @@ class TestNamed:
         assert rank_campaigns(candidates_named([out])).seeds == 3
 
     def test_what_cannot_be_compared_is_refused(self, tmp_path: Path, models: list[Path]) -> None:
-        with pytest.raises(UsageError, match="level"):
+        with pytest.raises(UsageError, match="level is"):
             candidates_named(models, level=2)
         with pytest.raises(UsageError, match="two candidates"):
             candidates_named(models[:1])

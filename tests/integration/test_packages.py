@@ -275,7 +275,7 @@ def test_an_installation_older_than_its_code_says_so(
     plugins.load.cache_clear()
     monkeypatch.setattr(plugins, "entry_points", lambda **_: EntryPoints())
     for use in (lambda: build_strategy("gradient", {}), lambda: priority_of("rarity")):
-        with pytest.raises(UsageError, match="older"):
+        with pytest.raises(UsageError, match="older than"):
             use()
 
 

@@ -119,10 +119,10 @@ def test_a_strategy_of_ones_own_is_chosen_by_its_name_with_its_options() -> None
 @pytest.mark.parametrize(
     ("name", "options", "operators", "words"),
     [
-        ("noise", {"trise": 3}, (), "there is no option 'trise'; its options are tries"),
-        ("noise", {"tries": "many"}, (), "option 'tries': .*its options are tries"),
-        ("nothing", {"tries": 3}, (), "there is no option 'tries'; it has no options"),
-        ("noise", {}, ("gaussian-noise",), "strategy noise chooses its operators itself"),
+        ("noise", {"trise": 3}, (), "option 'trise'"),
+        ("noise", {"tries": "many"}, (), "option 'tries'"),
+        ("nothing", {"tries": 3}, (), "option 'tries'"),
+        ("noise", {}, ("gaussian-noise",), "operators itself"),
     ],
 )
 def test_its_options_are_checked_as_those_of_built_in_ones(name, options, operators, words) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_models import heard
 
-from edgeflare.answers.metrics import decides_equally, disagreement, is_same
+from edgeflare.answers.metrics import decides_equally, disagreement
 from edgeflare.answers.transcripts import aligned, excerpts, spoken, word_distance, words
 from edgeflare.types import Transcript
 
@@ -102,14 +102,6 @@ def test_excerpts_show_where_texts_begin_to_differ(
     one: str, other: str, shown: tuple[str, str]
 ) -> None:
     assert excerpts(one, other) == shown
-
-
-def test_answers_are_the_same_to_the_last_bit_only() -> None:
-    assert is_same(heard("a b"), heard("a b"))
-    assert not is_same(heard("a b"), heard("a c"))
-    assert not is_same(heard("a b"), heard("a b", {1: (0.9, np.nextafter(0.05, 1))}))
-    assert not is_same(heard("a"), np.array([0.9, 0.05]))
-    assert is_same(heard("a", {0: (np.nan, 0)}), heard("a", {0: (np.nan, 0)}))
 
 
 def test_a_word_is_as_sure_as_what_parts_it_from_the_one_before() -> None:

@@ -112,7 +112,7 @@ def test_a_product_of_two_tensors_is_no_dense_operator(tmp_path: Path) -> None:
         ("MatMul", ["t", "x"], ["m"]),
         ("Softmax", ["m"], ["y"]),
     )
-    with pytest.raises(UsageError, match="tensors"):
+    with pytest.raises(UsageError, match="tensors that"):
         default_layers(graph)
 
 
@@ -152,7 +152,7 @@ def test_an_input_that_fails_is_told_and_the_next_one_comes() -> None:
         open_graph(DEMO / "original.onnx", "onnx", {}), spec(), [first, odd, second]
     )
     next(found)
-    with pytest.raises(ModelError, match="prepared"):
+    with pytest.raises(ModelError, match="prepared for"):
         next(found)
     assert len(list(found)) == 1
 

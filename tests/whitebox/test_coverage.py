@@ -155,7 +155,7 @@ def test_other_layers_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="13 units"):
         criterion.update([one([1.0])])
     assert criterion.inputs == 0
-    with pytest.raises(UsageError, match="layer"):
+    with pytest.raises(UsageError, match="one layer"):
         MAKERS[name](layers=())
 
 

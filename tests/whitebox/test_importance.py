@@ -132,7 +132,7 @@ def test_merging_is_one_pass(split: int) -> None:
     both.update(TEST)
     left.merge(right)
     assert state(left) == state(both)
-    with pytest.raises(UsageError, match="merged"):
+    with pytest.raises(UsageError, match="be merged"):
         left.merge(fitted((0, 2, 4)))
 
 
@@ -146,19 +146,19 @@ def test_what_is_not_finite_reaches_nothing() -> None:
 
 
 def test_bad_calls_are_told() -> None:
-    with pytest.raises(UsageError, match="before"):
+    with pytest.raises(UsageError, match="it before"):
         IDC(MODEL, "layer", UNITS).update(TEST)
     with pytest.raises(UsageError, match="each once"):
         IDC(MODEL, "layer", (1, 1))
     with pytest.raises(UsageError, match="important unit"):
         IDC(MODEL, "layer", ())
-    with pytest.raises(UsageError, match="more"):
+    with pytest.raises(UsageError, match="or more"):
         IDC(MODEL, "layer", (1,), clusters=(1, 2))
     with pytest.raises(UsageError, match="6 units"):
         IDC(MODEL, "layer", (6,)).fit(PROFILING)
     made = fitted()
     made.update(TEST)
-    with pytest.raises(UsageError, match="updated"):
+    with pytest.raises(UsageError, match="is updated"):
         made.fit(PROFILING)
 
 

@@ -207,7 +207,7 @@ def test_orders_that_are_none_are_refused(judge: Any) -> None:
         with pytest.raises(UsageError, match="0, each"):
             judge(order, [0])
     for found in ([], [2], [-1]):
-        with pytest.raises(UsageError, match="finding"):
+        with pytest.raises(UsageError, match="one finding"):
             judge([0, 1], found)
 
 
@@ -216,7 +216,7 @@ def test_budgets_that_are_none_are_refused() -> None:
         with pytest.raises(UsageError, match="from 0"):
             found_within([0, 1], [0], share)
     for costs in ([1], [1, -1], [1, np.nan]):
-        with pytest.raises(UsageError, match="cost"):
+        with pytest.raises(UsageError, match="cost of"):
             found_within([0, 1], [0], 0.5, costs)
 
 

@@ -98,7 +98,7 @@ def test_with_a_ridge_fewer_traces_than_units_do() -> None:
     for criterion in (lsc, without):
         criterion.fit(few)
     assert lsc.surprise(few[0]) < lsc.surprise(activations(NEW[:1], [0])[0]) < np.inf
-    with pytest.raises(UsageError, match="raise"):
+    with pytest.raises(UsageError, match="raise the"):
         without.surprise(few[0])
 
 

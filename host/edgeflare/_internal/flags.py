@@ -43,7 +43,7 @@ class Flag:
     `help` is by default the field's description, `panel` (of ``--help``) that of the field's table.
     `only_in` names tables: a field of `ModelConfig` is one of [original] and of [deployed], and a
     flag sets it in both unless ``only_in=("deployed",)``. With a `key` it sets this entry, of type
-    `type`, of a field that is a table. `example` is the starter file's value. With `each` there is
+    `type`, of a field that is a table. Without one a `type` is what the parser takes, and the field makes its own of it. `example` is the starter file's value. With `each` there is
     one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to
     the latter's help. A name ``--this/--no-this`` sets true or false; one without dashes is an argument. The help ends with the installed
     plug-ins of the kind `names` that it doesn't name itself.
@@ -86,11 +86,14 @@ class Typed:
 class FlagsOfCampaign:
     """Makes flags of a campaign's configuration a command's, in the annotation of a field of the type `Typed`.
 
-    These are those named, by parameter name; `changed` are other values for fields of these flags.
+    These are those named, by parameter name, or all but those `without`; `changed` are other values for
+    fields of these flags.
     """
 
-    def __init__(self, *names: str, **changed: Mapping[str, Any]) -> None:
-        self.names, self.changed = names, changed
+    def __init__(
+        self, *names: str, without: Sequence[str] = (), **changed: Mapping[str, Any]
+    ) -> None:
+        self.names, self.without, self.changed = names, without, changed
 
 
 class ForTasks:
@@ -134,7 +137,9 @@ class SettingFlag(NamedTuple):
     @property
     def kind(self) -> Any:
         """The type of its value: bool, int, float, Path, str; list[str] if it may be repeated."""
-        kind = _plain(self.flag.type or self.field.annotation)
+        kind = _plain(self.field.annotation)
+        if self.flag.type is not None and not self.flag.key and get_origin(kind) is not tuple:
+            return self.flag.type
         if get_origin(kind) is tuple:
             return list[str]
         return kind if kind in (bool, int, float, Path) else str

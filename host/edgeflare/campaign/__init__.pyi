@@ -49,11 +49,7 @@ from .replay.results import (
     ReplayedInput as ReplayedInput,
     replay_config as replay_config,
 )
-from .replay.run import (
-    ReplaySettings as ReplaySettings,
-    replay_base as replay_base,
-    run_replay as run_replay,
-)
+from .replay.run import replay_base as replay_base, run_replay as run_replay
 from .settings.config import (
     CampaignConfig as CampaignConfig,
     config_from as config_from,

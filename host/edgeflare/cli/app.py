@@ -19,6 +19,7 @@ from edgeflare.cli import (
     terminal,
 )
 from edgeflare.cli.groups import AllCommands, add_analysis
+from edgeflare.cli.options import command
 
 app = typer.Typer(
     cls=AllCommands,
@@ -28,29 +29,31 @@ app = typer.Typer(
     help="Find the inputs on which a compressed model, on the real device, decides differently "
     "from the model it was made from.",
 )
-_COMMANDS: dict[Callable[..., None] | str, type[TyperCommand] | None] = {
-    campaigns.demo: campaigns.DemoCommand,
-    campaigns.run: campaigns.RunCommand,
-    campaigns.survey: campaigns.SurveyCommand,
-    campaigns.init: None,
-    inputs.inputs: inputs.InputsCommand,
-    campaigns.resume: campaigns.ResumeCommand,
-    campaigns.status: None,
-    campaigns.show: None,
-    campaigns.export: None,
-    campaigns.report: None,
-    replay.replay: replay.ReplayCommand,
-    "explain": None,
-    "shrink": None,
+_COMMANDS: dict[Callable[..., None] | str, type[TyperCommand] | str] = {
+    campaigns.demo: "DemoSettings",
+    campaigns.run: "RunSettings",
+    campaigns.survey: "SurveySettings",
+    campaigns.init: "InitSettings",
+    inputs.inputs: "InputsSettings",
+    campaigns.resume: "ResumeSettings",
+    campaigns.status: "StatusSettings",
+    campaigns.show: "ShowSettings",
+    campaigns.export: "ExportSettings",
+    campaigns.report: "ReportSettings",
+    replay.replay: "ReplaySettings",
+    "explain": "",
+    "shrink": "",
     compare.compare: compare.CompareCommand,
-    nightly.nightly: nightly.NightlyCommand,
-    campaigns.selftest: None,
+    nightly.nightly: "NightlySettings",
+    campaigns.selftest: "SelftestSettings",
 }
-for _command, _class in _COMMANDS.items():
-    if isinstance(_command, str):
-        add_analysis(app, _command)
+for _function, _settings in _COMMANDS.items():
+    if isinstance(_function, str):  # the name of an analysis
+        add_analysis(app, _function)
+    elif isinstance(_settings, str):
+        command(app, _settings)(_function)
     else:
-        app.command(cls=_class)(terminal.with_exit_codes(_command))
+        app.command(cls=_settings)(terminal.with_exit_codes(_function))
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(devices.app, name="devices")
 app.add_typer(corpus.app, name="corpus")

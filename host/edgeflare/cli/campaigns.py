@@ -7,13 +7,12 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, get_args
 
 import typer
 
 from edgeflare._internal.text import counted, size_text
 from edgeflare.cli.options import (
-    ADDRESS,
     CampaignFolder,
     Dask,
     Force,
@@ -23,15 +22,24 @@ from edgeflare.cli.options import (
     TlsCaFile,
     TlsCert,
     TlsKey,
-    command_with,
-    folder,
-    typed,
 )
 from edgeflare.cli.terminal import echo, echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
     from edgeflare._internal.flags import Typed
+    from edgeflare.cli.settings import (
+        DemoSettings,
+        ExportSettings,
+        InitSettings,
+        ReportSettings,
+        ResumeSettings,
+        RunSettings,
+        SelftestSettings,
+        ShowSettings,
+        StatusSettings,
+        SurveySettings,
+    )
     from edgeflare.reports import MlflowRun, ReportFormat
 
 
@@ -57,51 +65,32 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     end_by(summary.limits_crossed, summary.limits_undecided)
 
 
-DemoCommand = command_with("device", "fleet", "python", "out", "store", "samples", "reference")
-ResumeCommand = command_with(
-    *("device", "inventory", "device_queries", "total_queries", "handover", "patience"),
-    *("original_timeout", "workers"),
-    device={"help": "Other devices than the campaign's; may be repeated."},
-    inventory={"help": "Another device inventory than before (TOML)."},
-)
-
-
-def demo(
-    context: typer.Context,
-    task: Annotated[
-        str,
-        typer.Option(
-            metavar="TASK",
-            help="classification: one digit. detection: up to four digits with their boxes.",
-        ),
-    ] = "classification",
-    seeds: Annotated[
-        int, typer.Option(min=1, max=100, help="How many seed images; of detection up to 60.")
-    ] = 20,
-    seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
-    json: Json = False,
-) -> None:
+def demo(settings: "DemoSettings", json: Json = False) -> None:
     """Search on real MNIST digits with a real int8 model; no device needed."""
     from edgeflare import run_campaign
     from edgeflare.campaign import demo_config
 
-    stated = typed(context.obj)
-    config = demo_config(stated.values, stated.flags, task=task, seeds=seeds, campaign_seed=seed)
+    config = demo_config(
+        settings.typed.values,
+        settings.typed.flags,
+        task=settings.task,
+        seeds=settings.seeds,
+        campaign_seed=settings.seed,
+    )
     _run_and_show(partial(run_campaign, config), json)
 
 
-def init(
-    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("campaign.toml"),
-) -> None:
+def init(settings: "InitSettings") -> None:
     """Write a commented campaign.toml."""
     from edgeflare.campaign import write_starter
 
+    path = settings.path
     write_starter(path)
     echo_err(f"wrote {path}; edit it, then: edgeflare run {path}")
 
 
 def resume(
-    context: typer.Context,
+    settings: "ResumeSettings",
     campaign: CampaignFolder,
     force: Force = False,
     dask: Dask = None,
@@ -115,7 +104,7 @@ def resume(
     from edgeflare import resume_campaign
     from edgeflare.campaign import FleetConfig
 
-    stated = typed(context.obj)
+    stated = settings.typed
     run = partial(
         resume_campaign,
         campaign,
@@ -129,85 +118,40 @@ def resume(
         _run_and_show(partial(run, cluster=cluster), json)
 
 
-def status(
-    campaign: CampaignFolder,
-    json: Json = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Look again each second until the campaign ends.")
-    ] = False,
-) -> None:
+def status(settings: "StatusSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Show how far a campaign is and what its devices do, while it runs or after."""
     from edgeflare import campaign_status
     from edgeflare.cli.display.status import print_status, watch_status
 
-    if watch:
+    if settings.watch:
         watch_status(campaign, json)
     else:
         print_status(campaign_status(campaign), json)
 
 
-def show(
-    campaign: CampaignFolder,
-    json: Json = False,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="With every step from a seed to its trigger.")
-    ] = False,
-) -> None:
+def show(settings: "ShowSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Show what a campaign found: success rate, queries, time, label pairs, devices."""
     from edgeflare import summarize
     from edgeflare.cli.display.tables import print_analyses, print_summary
 
-    print_summary(summarize(campaign), json, wide=wide)
+    print_summary(summarize(campaign), json, wide=settings.wide)
     if not json:
         print_analyses(campaign)
 
 
-_MLFLOW = "MLflow"
-
-
-def export(
-    campaign: CampaignFolder,
-    folder: Annotated[
-        Path | None, typer.Argument(help="The folder to make; needed without --mlflow.")
-    ] = None,
-    mlflow: Annotated[
-        bool,
-        typer.Option(
-            "--mlflow",
-            help="Log the finished campaign as a run of MLflow: metrics, parameters, report.html, "
-            "triggers.jsonl and a few pictures. Logged again, its run is brought up to date.",
-            rich_help_panel=_MLFLOW,
-        ),
-    ] = False,
-    mlflow_uri: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URI",
-            help="The tracking server; by default MLFLOW_TRACKING_URI, else MLflow's own choice.",
-            rich_help_panel=_MLFLOW,
-        ),
-    ] = None,
-    mlflow_experiment: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The experiment; by default MLFLOW_EXPERIMENT_NAME, else edgeflare.",
-            rich_help_panel=_MLFLOW,
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+def export(settings: "ExportSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Write pictures or sounds of seeds, triggers and differences, and a JSON line for each."""
     from edgeflare import UsageError, export_campaign
     from edgeflare.cli.display.tables import print_export
 
-    if not mlflow:
-        if mlflow_uri is not None or mlflow_experiment is not None:
+    folder, uri, experiment = settings.folder, settings.mlflow_uri, settings.mlflow_experiment
+    if not settings.mlflow:
+        if uri is not None or experiment is not None:
             raise UsageError("--mlflow-uri and --mlflow-experiment are for --mlflow; add it")
         if folder is None:
             raise UsageError("name the folder to write, or log the campaign with --mlflow")
     files = None if folder is None else export_campaign(campaign, folder)
-    run = _log_to_mlflow(campaign, mlflow_uri, mlflow_experiment) if mlflow else None
+    run = _log_to_mlflow(campaign, uri, experiment) if settings.mlflow else None
     print_export(files, run, json)
 
 
@@ -219,14 +163,8 @@ def _log_to_mlflow(campaign: Path, uri: str | None, experiment: str | None) -> "
         return log_to_mlflow(campaign, uri=uri, experiment=experiment)
 
 
-RunCommand = command_with()
-
-
 def run(
-    context: typer.Context,
-    campaign: Annotated[
-        Path | None, typer.Argument(help="A campaign.toml (edgeflare init writes one).")
-    ] = None,
+    settings: "RunSettings",
     dask: Dask = None,
     tls_ca_file: TlsCaFile = None,
     tls_cert: TlsCert = None,
@@ -236,22 +174,11 @@ def run(
 ) -> None:
     """Find, for each seed input, an input on which the device's model decides differently."""
     scheduler = Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure)
-    _run_new(config_of(campaign, typed(context.obj)), scheduler, json)
-
-
-SurveyCommand = command_with(
-    without=(
-        *("strategy", "variant", "option", "crossing", "device_budget", "max_l2", "max_linf"),
-        *("min_ssim", "operator", "max_queries", "max_host_queries", "timeout", "survey"),
-    )
-)
+    _run_new(config_of(settings.campaign, settings.typed), scheduler, json)
 
 
 def survey(
-    context: typer.Context,
-    campaign: Annotated[
-        Path | None, typer.Argument(help="A campaign.toml (edgeflare init writes one).")
-    ] = None,
+    settings: "SurveySettings",
     dask: Dask = None,
     tls_ca_file: TlsCaFile = None,
     tls_cert: TlsCert = None,
@@ -263,7 +190,7 @@ def survey(
     from edgeflare.campaign import survey_alone
 
     scheduler = Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure)
-    _run_new(survey_alone(config_of(campaign, typed(context.obj))), scheduler, json)
+    _run_new(survey_alone(config_of(settings.campaign, settings.typed)), scheduler, json)
 
 
 def _run_new(config: "CampaignConfig", scheduler: Scheduler, json: bool) -> None:
@@ -305,10 +232,7 @@ def config_of(campaign: Path | None, stated: "Typed") -> "CampaignConfig":
     return config_from(stated.values, "run", stated.flags)
 
 
-def selftest(
-    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seed images.")] = 20,
-    json: Json = False,
-) -> None:
+def selftest(settings: "SelftestSettings", json: Json = False) -> None:
     """Search where something, and where nothing is to be found (a model against itself)."""
     from edgeflare.campaign import run_selftest
     from edgeflare.cli.display.progress import progress_display
@@ -316,7 +240,7 @@ def selftest(
     from edgeflare.reports import Text, table_of
 
     with progress_display() as progress:
-        result = run_selftest(seeds=seeds, progress=progress)
+        result = run_selftest(seeds=settings.seeds, progress=progress)
     rows = [
         (
             pair.name,
@@ -340,66 +264,27 @@ def selftest(
 
 
 _HTML = "html"
-_EMBED_MB = 10
 
 
-def report(
-    campaign: Annotated[
-        Path,
-        typer.Argument(parser=folder, help=f"A campaign's or a replay's folder, or {ADDRESS}."),
-    ],
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="html: one page to look at. junit: test cases for CI. json: everything for a "
-            "program. markdown: for a comment on a change or a job's summary, below 1 MB. csv: a "
-            "line a finding, or an input of a replay.",
-        ),
-    ] = _HTML,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The file to write; by default CAMPAIGN/report.html (of a campaign's address "
-            "NAME-report.html), and stdout for the other formats. Markdown has pictures in a folder "
-            "beside its file, on stdout none.",
-        ),
-    ] = None,
-    class_names: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The classes' names: text with a name a line, a JSON list, {name: number} or "
-            "{number: name}; by default the campaign's own label mapping.",
-        ),
-    ] = None,
-    embed_mb: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="MB",
-            help="So many MB of pictures and sounds go into the page, the rest beside it (default "
-            f"{_EMBED_MB}).",
-        ),
-    ] = None,
-) -> None:
+def report(settings: "ReportSettings") -> None:
     """Write a campaign's results for people and CI: a page, test cases, JSON, Markdown or CSV."""
     from edgeflare import UsageError
     from edgeflare.analysis import load_class_names
+    from edgeflare.cli.settings import EMBED_MB
     from edgeflare.reports import ReportFormat
 
-    texts = get_args(ReportFormat)
+    campaign, form, out = settings.campaign, settings.form, settings.out
+    embed_mb, texts = settings.embed_mb, get_args(ReportFormat)
     if form not in (_HTML, *texts):
         raise UsageError(f"there is no format {form!r}; take {_HTML}, {', '.join(texts)}")
     if embed_mb is not None and form != _HTML:
         raise UsageError(
             f"--embed-mb is for pages: {form} has no pictures and no sounds; leave it out"
         )
-    names = None if class_names is None else load_class_names(class_names, campaign)
+    file = settings.class_names
+    names = None if file is None else load_class_names(file, campaign)
     if form == _HTML:
-        _write_page(campaign, out, names, _EMBED_MB if embed_mb is None else embed_mb)
+        _write_page(campaign, out, names, EMBED_MB if embed_mb is None else embed_mb)
     else:
         _write_text(campaign, form, out, names)  # type: ignore[arg-type] # it is checked there
 

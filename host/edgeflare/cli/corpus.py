@@ -1,78 +1,39 @@
 """``corpus add``, ``show`` and ``remove``."""
 
 import shlex
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from edgeflare.cli.options import ADDRESS, Json, folder
-from edgeflare.cli.terminal import echo_err, with_exit_codes
+from edgeflare.cli.options import Json, command
+from edgeflare.cli.terminal import echo_err
+
+if TYPE_CHECKING:
+    from edgeflare.cli.settings import CorpusAddSettings, CorpusRemoveSettings, CorpusSettings
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Keep the triggers of many campaigns in one folder, to replay them on every new model.",
 )
 
-Corpus = Annotated[Path, typer.Argument(parser=folder, help=f"A corpus' folder, or {ADDRESS}.")]
 
-
-@app.command()
-@with_exit_codes
-def add(
-    corpus: Annotated[
-        Path,
-        typer.Argument(
-            parser=folder, help=f"A corpus' folder, made where there is none; or {ADDRESS}."
-        ),
-    ],
-    campaign: Annotated[
-        list[Path],
-        typer.Argument(parser=folder, help=f"Folders of campaigns or replays; or {ADDRESS}."),
-    ],
-    name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What the deployed model is called in the corpus; default: its file's name.",
-        ),
-    ] = None,
-    per_pair: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Keep up to N triggers of one seed input and class pair from now on (3 in a new "
-            "corpus).",
-        ),
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="PostgreSQL database for a new corpus: postgresql://user@host/database.",
-        ),
-    ] = None,
-    samples: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PLACE",
-            help="Where a new corpus has its samples: a folder that all hosts share, or "
-            "s3://bucket/prefix.",
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+@command(app, "CorpusAddSettings")
+def add(settings: "CorpusAddSettings", json: Json = False) -> None:
     """Add the confirmed triggers of campaigns; of a replay, also the results of stored ones."""
     from edgeflare.analysis import add_to_corpus
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import additions_document
 
-    additions = []
+    corpus, additions = settings.corpus, []
     try:
-        for one in campaign:
+        for campaign in settings.campaigns:
             addition = add_to_corpus(
-                corpus, one, model=name, per_pair=per_pair, database=store, samples=samples
+                corpus,
+                campaign,
+                model=settings.name,
+                per_pair=settings.per_pair,
+                database=settings.store,
+                samples=settings.samples,
             )
             additions.append(addition)
             for notice in addition.notices:
@@ -87,55 +48,30 @@ def add(
             print_result(json, lambda: values, lambda: additions_document(corpus, additions))
 
 
-@app.command()
-@with_exit_codes
-def show(corpus: Corpus, json: Json = False) -> None:
+@command(app, "CorpusSettings")
+def show(settings: "CorpusSettings", json: Json = False) -> None:
     """Show what a corpus has: entries, class pairs, the last answers of each model and device."""
     from edgeflare.analysis import corpus_summary
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import corpus_document
 
-    summary = corpus_summary(corpus)
+    summary = corpus_summary(settings.corpus)
     print_result(json, summary.to_json, lambda: corpus_document(summary))
 
 
-@app.command()
-@with_exit_codes
-def remove(
-    corpus: Corpus,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What only this deployed model showed.")
-    ] = None,
-    pair: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="Those the original calls class A and the deployed model B."
-        ),
-    ] = None,
-    fixed_for: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="DAYS",
-            help="Those that nothing deviated on for this number of days, by the last look of each "
-            "device.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would go, and remove nothing.")
-    ] = False,
-    json: Json = False,
-) -> None:
+@command(app, "CorpusRemoveSettings")
+def remove(settings: "CorpusRemoveSettings", json: Json = False) -> None:
     """Remove triggers from a corpus, and the files nobody refers to any more."""
     from edgeflare.analysis import remove_from_corpus
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import removed_document
 
+    corpus, pair, dry_run = settings.corpus, settings.pair, settings.dry_run
     removed = remove_from_corpus(
         corpus,
-        model=model,
+        model=settings.model,
         pair=None if pair is None else _class_pair(pair),
-        fixed_for=fixed_for,
+        fixed_for=settings.fixed_for,
         dry_run=dry_run,
     )
     print_result(

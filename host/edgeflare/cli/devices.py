@@ -1,53 +1,41 @@
 """``devices list``, ``status``, ``check``, ``trust`` and ``prune``."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from edgeflare._internal.text import names_text
 from edgeflare.cli.groups import DeviceCommands
-from edgeflare.cli.options import Json
-from edgeflare.cli.terminal import echo_err, with_exit_codes
+from edgeflare.cli.options import Json, command
+from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
     from edgeflare import Device
+    from edgeflare.cli.settings import (
+        DeviceCheckSettings,
+        DevicePruneSettings,
+        DeviceSettings,
+        DeviceStatusSettings,
+        DeviceTrustSettings,
+        InventorySettings,
+    )
 
 app = typer.Typer(
     cls=DeviceCommands, no_args_is_help=True, help="The devices that run deployed models."
 )
 
-Name = Annotated[
-    str,
-    typer.Argument(help="local, a name in the inventory, ssh://user@host:port or adb://SERIAL."),
-]
-Inventory = Annotated[Path | None, typer.Option(help="The device inventory (TOML).")]
 
-
-@app.command("list")
-@with_exit_codes
-def list_devices(inventory: Inventory = None, json: Json = False) -> None:
+@command(app, "InventorySettings", "list")
+def list_devices(settings: "InventorySettings", json: Json = False) -> None:
     """List the devices of the inventory."""
     from edgeflare import load_inventory
     from edgeflare.cli.display.devices import print_devices
 
-    print_devices(load_inventory(inventory), json)
+    print_devices(load_inventory(settings.inventory), json)
 
 
-@app.command()
-@with_exit_codes
-def status(
-    devices: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="DEVICE",
-            help="local, names in the inventory, ssh://user@host:port or adb://SERIAL; none: the "
-            "whole inventory.",
-        ),
-    ] = None,
-    inventory: Inventory = None,
-    json: Json = False,
-) -> None:
+@command(app, "DeviceStatusSettings")
+def status(settings: "DeviceStatusSettings", json: Json = False) -> None:
     """Show who uses each device, and how it is: temperature, memory, disk, load, Python, runtimes.
 
     Without names, virtual boards that don't run are left out.
@@ -56,9 +44,9 @@ def status(
     from edgeflare.cli.display.devices import print_reports, reports_of
     from edgeflare.devices import board_stopped
 
-    known = load_inventory(inventory)
-    names = list(dict.fromkeys(devices or known))
-    if not devices:
+    known = load_inventory(settings.inventory)
+    names = list(dict.fromkeys(settings.devices or known))
+    if not settings.devices:
         stopped = [name for name in names if board_stopped(known[name])]
         names = [name for name in names if name not in stopped]
         if stopped:
@@ -81,51 +69,34 @@ def status(
         )
 
 
-@app.command()
-@with_exit_codes
-def check(
-    device: Name,
-    python: Annotated[
-        str | None, typer.Option(help="The device's Python command; default python3 there.")
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Try this model; none: a small one of EdgeFlare's own.")
-    ] = None,
-    inventory: Inventory = None,
-    json: Json = False,
-) -> None:
+@command(app, "DeviceCheckSettings")
+def check(settings: "DeviceCheckSettings", json: Json = False) -> None:
     """Try a device step by step, from the connection to one inference, and say what to mend."""
     from edgeflare import DeviceError
     from edgeflare.cli.display.devices import print_line, print_lines_as_json
     from edgeflare.cli.terminal import ask
     from edgeflare.devices import check_device
 
-    entry = _resolve(device, inventory)
-    if python is not None:
-        entry = entry.model_copy(update={"python": python})
-    lines = check_device(entry, model=model, ask=ask, on_line=None if json else print_line)
+    entry = _resolve(settings)
+    if settings.python is not None:
+        entry = entry.model_copy(update={"python": settings.python})
+    lines = check_device(entry, model=settings.model, ask=ask, on_line=None if json else print_line)
     if json:
         print_lines_as_json(lines)
     failed = [line.name for line in lines if not line.ok]
     if failed:
-        raise DeviceError(f"{device} is not ready: {', '.join(failed)}")
+        raise DeviceError(f"{settings.device} is not ready: {', '.join(failed)}")
 
 
-@app.command()
-@with_exit_codes
-def trust(
-    device: Name,
-    fingerprint: Annotated[
-        str | None, typer.Option(help="Trust the key only if it has this fingerprint (SHA256:...).")
-    ] = None,
-    inventory: Inventory = None,
-) -> None:
+@command(app, "DeviceTrustSettings")
+def trust(settings: "DeviceTrustSettings") -> None:
     """Show a device's SSH host key and, if you say so, add it to known_hosts."""
     from edgeflare.cli.terminal import ask, confirm
     from edgeflare.devices import fetch_host_key, held_place, trust_host_key
     from edgeflare.errors import HostKeyError
 
-    with held_place(_resolve(device, inventory)) as entry:
+    device, fingerprint = settings.device, settings.fingerprint
+    with held_place(_resolve(settings)) as entry:
         if fingerprint is None:
             key = fetch_host_key(entry, ask=ask)
             if key.trusted:
@@ -143,27 +114,20 @@ def trust(
     echo_err(f"trusted; the key is in {where}")
 
 
-@app.command()
-@with_exit_codes
-def prune(
-    device: Name,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Remove all, not only what was not used lately.")
-    ] = False,
-    inventory: Inventory = None,
-) -> None:
+@command(app, "DevicePruneSettings")
+def prune(settings: "DevicePruneSettings") -> None:
     """Remove EdgeFlare's cached agents and models from a device."""
     from edgeflare.cli.terminal import ask
     from edgeflare.devices import prune_device
 
-    entry = _resolve(device, inventory)
-    report = prune_device(entry, everything=everything, ask=ask)
+    everything = settings.everything
+    report = prune_device(_resolve(settings), everything=everything, ask=ask)
     kept = "" if everything else "; files used within the last hour stay, --all removes them, too"
     files = "1 file" if report.files == 1 else f"{report.files} files"
     echo_err(f"removed {files}, {report.bytes / 1e6:.1f} MB{kept}")
 
 
-def _resolve(device: str, inventory: Path | None) -> "Device":
+def _resolve(settings: "DeviceSettings") -> "Device":
     from edgeflare import load_inventory, resolve_device
 
-    return resolve_device(device, load_inventory(inventory))
+    return resolve_device(settings.device, load_inventory(settings.inventory))

@@ -103,7 +103,7 @@ class CommandGroup(PluginGroup):
                 )  # get_command would add flags of completion
                 command.name = name
             else:
-                command = command_of(loaded, name)
+                command = command_of(loaded, name, cls=getattr(loaded, "command_class", None))
         except Exception as error:  # of parameters that typer can't take: any
             why = f"has parameters that no command has ({type(error).__name__}: {error})"
             raise plugins.unusable("command", self.below + name, why) from error

@@ -3,33 +3,18 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from edgeflare.cli.options import Json, command_with_settings, settings_from
+from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
-    from edgeflare.nightly import NightSettings
+    from edgeflare.cli.settings import NightlySettings
 
 
-def _settings() -> "type[NightSettings]":
-    from edgeflare.nightly import NightSettings
-
-    return NightSettings
-
-
-NightlyCommand = command_with_settings(_settings)
-
-
-def nightly(
-    context: typer.Context,
-    config: Annotated[
-        Path, typer.Argument(metavar="NIGHTLY.TOML", help="What runs each night, on which devices.")
-    ],
-    json: Json = False,
-) -> None:
+def nightly(settings: "NightlySettings", json: Json = False) -> None:
     """Run every model on every device, and hold each against its last green night.
 
     What deviated before is sent again, then a budgeted search runs, then both nights are compared.
@@ -41,10 +26,10 @@ def nightly(
     from edgeflare.cli.terminal import INTERRUPTED, ask, handling_signals
     from edgeflare.nightly import accept_night, load_nightly, run_nightly
 
-    stated = settings_from(_settings(), context.obj, "nightly")
-    loaded = load_nightly(config)
-    if stated.accept:
-        lines = accept_night(loaded, models=stated.model, devices=stated.device)
+    loaded = load_nightly(settings.config)
+    models, devices = settings.models, settings.devices
+    if settings.accept:
+        lines = accept_night(loaded, models=models, devices=devices)
         print_accepted(lines, json)
         return
     try:
@@ -54,8 +39,8 @@ def nightly(
         ):
             night = run_nightly(
                 loaded,
-                models=stated.model,
-                devices=stated.device,
+                models=models,
+                devices=devices,
                 ask=ask,
                 progress=progress,
                 stopped=lambda: stop.asked,
@@ -63,7 +48,7 @@ def nightly(
     except KeyboardInterrupt as interrupt:
         echo_err(
             "edgeflare: interrupted; what is finished is kept; run it again: "
-            + _command(config, stated.model, stated.device)
+            + _command(settings.config, models, devices)
         )
         raise typer.Exit(INTERRUPTED) from interrupt
     print_night(night, json)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
@@ -197,22 +198,51 @@ def _value(text: str) -> Any:
         return text
 
 
-def command_with(
-    *names: str, without: Sequence[str] = (), **changed: Mapping[str, Any]
-) -> type[TyperCommand]:
-    """Return the class of a command that takes flags of the configuration: those named, or all.
+def with_settings(
+    settings: "str | Callable[[], type[BaseModel]]", name: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the decorator that makes a function one with typer's annotations, with flags of its settings.
 
-    Those `without` are left out, by parameter name.
-
-    `changed` are other values for fields of these flags, by parameter name. The callback finds
-    their values in its context's `obj`, for `typed`. The configuration is imported when the command
-    is parsed, so that others start fast.
+    `settings` names a class of `edgeflare.cli.settings`, or returns one; it is asked for when the command
+    of this `name` is parsed. The function takes an object of the class, then what it states itself. The
+    attribute `command_class` of what is returned is the command's class.
     """
 
-    def chosen() -> list["SettingFlag"]:
-        return [one for one in _of_campaign(names, changed) if one.flag.parameter not in without]
+    def kind() -> "type[BaseModel]":
+        if isinstance(settings, str):
+            made: type[BaseModel] = getattr(import_module("edgeflare.cli.settings"), settings)
+            return made
+        return settings()
 
-    return command_with_flags(chosen)
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        def run(context: typer.Context, **stated: Any) -> None:
+            function(settings_from(kind(), context.obj, name), **stated)
+
+        _, *own = inspect.signature(function).parameters.values()
+        context = inspect.Parameter(
+            "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+        )
+        made: Any = run
+        made.__signature__ = inspect.Signature([context, *own])
+        made.__doc__, made.__annotations__ = function.__doc__, {}
+        made.command_class = command_with_flags(lambda: flags_of_settings(kind()))
+        return run
+
+    return decorate
+
+
+def command(
+    app: typer.Typer, settings: "str | Callable[[], type[BaseModel]]", name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the decorator that adds a function as a command, see `with_settings`; by default of its name."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        called = name or function.__name__
+        run: Any = with_settings(settings, called)(function)
+        app.command(called, cls=run.command_class)(with_exit_codes(run))
+        return function
+
+    return add
 
 
 def flags_of_settings(kind: "type[BaseModel]") -> list["SettingFlag"]:
@@ -228,7 +258,7 @@ def flags_of_settings(kind: "type[BaseModel]") -> list["SettingFlag"]:
         default = None if field.is_required() else field.get_default()
         flags += [SettingFlag(flag, field, ((name,),), default) for flag in flags_in(field)]
         if (campaign := _flags_of_campaign(field)) is not None:
-            flags += _of_campaign(campaign.names, campaign.changed)
+            flags += _of_campaign(campaign.names, campaign.without, campaign.changed)
     return flags
 
 
@@ -247,7 +277,10 @@ def settings_from(kind: type[S], given: Mapping[str, Any], source: str) -> S:
             if value not in (None, [], ()):
                 values[field_name], names[field_name] = value, flag.name
         if (campaign := _flags_of_campaign(field)) is not None:
-            values[field_name] = typed({name: given.get(name) for name in campaign.names})
+            flags = _of_campaign(campaign.names, campaign.without, campaign.changed)
+            values[field_name] = typed(
+                {one.flag.parameter: given.get(one.flag.parameter) for one in flags}
+            )
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -258,11 +291,6 @@ def _flags_of_campaign(field: "FieldInfo") -> "FlagsOfCampaign | None":
     from edgeflare._internal.flags import FlagsOfCampaign
 
     return next((one for one in field.metadata if isinstance(one, FlagsOfCampaign)), None)
-
-
-def command_with_settings(settings: Callable[[], "type[BaseModel]"]) -> type[TyperCommand]:
-    """Return the class of a command that takes the flags of a settings class, for `settings_from`."""
-    return command_with_flags(lambda: flags_of_settings(settings()))
 
 
 def command_with_flags(settings: Callable[[], Sequence["SettingFlag"]]) -> type[TyperCommand]:
@@ -301,13 +329,13 @@ def _settings() -> list["SettingFlag"]:
 
 
 def _of_campaign(
-    names: Sequence[str], changed: Mapping[str, Mapping[str, Any]]
+    names: Sequence[str], without: Sequence[str], changed: Mapping[str, Mapping[str, Any]]
 ) -> list["SettingFlag"]:
-    """Return the campaign's flags of these names, all without one, with other values of their fields."""
+    """Return the campaign's flags of these names, or all but some, with other values of their fields."""
     return [
         one._replace(flag=replace(one.flag, **changed.get(one.flag.parameter, {})))
         for one in _settings()
-        if not names or one.flag.parameter in names
+        if one.flag.parameter not in without and (not names or one.flag.parameter in names)
     ]
 
 

@@ -5,15 +5,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperCommand
 
-from edgeflare.cli.options import CampaignFolder, Json, command_with_settings, settings_from
+from edgeflare.cli.options import CampaignFolder, Json, command
 from edgeflare.cli.terminal import echo, echo_err, with_exit_codes
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from edgeflare.repair import RepairedCampaign
+    from edgeflare.repair import (
+        AbstainSettings,
+        RecipesSettings,
+        RepairedCampaign,
+        TrainSettings,
+    )
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,34 +25,34 @@ app = typer.Typer(
 )
 
 
-def _settings(command: str) -> type[TyperCommand]:
-    """Return the class of a command with the flags of its settings."""
+def _recipes() -> "type[BaseModel]":
+    from edgeflare.repair import RecipesSettings as Settings
 
-    def settings() -> "type[BaseModel]":
-        from edgeflare.repair import AbstainSettings, RecipesSettings, TrainSettings
-
-        kinds: dict[str, type[BaseModel]] = {
-            "recipes": RecipesSettings,
-            "train": TrainSettings,
-            "abstain": AbstainSettings,
-        }
-        return kinds[command]
-
-    return command_with_settings(settings)
+    return Settings
 
 
-@app.command(cls=_settings("recipes"))
-@with_exit_codes
-def recipes(context: typer.Context, campaign: CampaignFolder, json: Json = False) -> None:
+def _train() -> "type[BaseModel]":
+    from edgeflare.repair import TrainSettings as Settings
+
+    return Settings
+
+
+def _abstain() -> "type[BaseModel]":
+    from edgeflare.repair import AbstainSettings as Settings
+
+    return Settings
+
+
+@command(app, _recipes)
+def recipes(settings: "RecipesSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Quantise the original in other ways, search each anew, and name the one to ship."""
     from edgeflare.cli.display.progress import batch_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import ask, handling_signals
-    from edgeflare.repair import RecipesSettings, recipes_campaign
+    from edgeflare.repair import recipes_campaign
     from edgeflare.reports import recipes_document, write_front
 
-    stated = settings_from(RecipesSettings, context.obj, "repair recipes")
-    folder = stated.out or campaign / "repair" / "recipes"
+    folder = settings.out or campaign / "repair" / "recipes"
     again = f"the same command goes on with what is in {folder}"
     with (
         handling_signals() as stop,
@@ -56,8 +60,8 @@ def recipes(context: typer.Context, campaign: CampaignFolder, json: Json = False
     ):
         found = recipes_campaign(
             campaign,
-            only=stated.recipe,
-            **stated.model_dump(exclude={"recipe"}),
+            only=settings.recipe,
+            **settings.model_dump(exclude={"recipe"}),
             ask=ask,
             progress=watch,
         )
@@ -70,50 +74,46 @@ def recipes(context: typer.Context, campaign: CampaignFolder, json: Json = False
             echo_err(f"{found.winner} as a script: {found.script}")
 
 
-@app.command(cls=_settings("train"))
-@with_exit_codes
-def train(context: typer.Context, campaign: CampaignFolder, json: Json = False) -> None:
+@command(app, _train)
+def train(settings: "TrainSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Train DRepair: it takes the deployed model's probabilities and returns the original's class."""
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.terminal import ask
-    from edgeflare.repair import TrainSettings, train_campaign
+    from edgeflare.repair import train_campaign
 
-    stated = settings_from(TrainSettings, context.obj, "repair train")
     with progress_display() as progress:
         found = train_campaign(
             campaign,
-            variant=stated.variant,
-            max_inducing=stated.max_inducing,
-            out=stated.out,
-            search=stated.search,
-            total_queries=stated.total_queries,
+            variant=settings.variant,
+            max_inducing=settings.max_inducing,
+            out=settings.out,
+            search=settings.search,
+            total_queries=settings.total_queries,
             ask=ask,
             progress=progress,
         )
     _print(found, json)
 
 
-@app.command(cls=_settings("abstain"))
-@with_exit_codes
-def abstain(context: typer.Context, campaign: CampaignFolder, json: Json = False) -> None:
+@command(app, _abstain)
+def abstain(settings: "AbstainSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Find the margin of the deployed model below which it should leave the decision to another."""
     from edgeflare import UsageError
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.terminal import ask
-    from edgeflare.repair import AbstainSettings, abstain_campaign
+    from edgeflare.repair import abstain_campaign
     from edgeflare.reports import SNIPPETS, write_curve
 
-    stated = settings_from(AbstainSettings, context.obj, "repair abstain")
-    snippet = stated.snippet
+    snippet = settings.snippet
     if snippet is not None and snippet not in SNIPPETS:
         raise UsageError(f"there is no snippet in {snippet}; take {', '.join(SNIPPETS)}")
     with progress_display() as progress:
         found = abstain_campaign(
             campaign,
-            catch=stated.catch,
-            out=stated.out,
-            search=stated.search,
-            total_queries=stated.total_queries,
+            catch=settings.catch,
+            out=settings.out,
+            search=settings.search,
+            total_queries=settings.total_queries,
             ask=ask,
             progress=progress,
         )

@@ -1,50 +1,26 @@
 """``replay``: stored triggers and seeds on another model, firmware or device."""
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from edgeflare.cli.options import ADDRESS, Json, command_with_settings, folder, settings_from
+from edgeflare.cli.options import Json
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
-    from edgeflare.campaign import ReplaySettings
+    from edgeflare.cli.settings import ReplaySettings
 
 
-def _settings() -> "type[ReplaySettings]":
-    from edgeflare.campaign import ReplaySettings
-
-    return ReplaySettings
-
-
-ReplayCommand = command_with_settings(_settings)
-
-
-def replay(
-    context: typer.Context,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            parser=folder,
-            help=f"A campaign's folder, a replay's, or a trigger corpus; or {ADDRESS}.",
-        ),
-    ],
-    json: Json = False,
-) -> None:
+def replay(settings: "ReplaySettings", json: Json = False) -> None:
     """Send stored triggers and seeds to a new model, firmware or device: what is fixed, new?"""
     from edgeflare import replay_base, replay_config
 
-    settings = settings_from(_settings(), context.obj, "replay")
-    stated, trigger = settings.stated, settings.trigger
-    campaign = None if settings.campaign is None else folder(settings.campaign)
+    stated, source, trigger = settings.typed, settings.source, [*settings.trigger]
     original, deployed = (
         stated.values.get(which, {}).get("path") for which in ("original", "deployed")
     )
-    base = replay_base(source, campaign, original=original, deployed=deployed)
+    base = replay_base(source, settings.campaign, original=original, deployed=deployed)
     config = replay_config(base, stated.values, stated.flags)
     if trigger and settings.only is None:
         _reproduce(source, trigger, config, json)
@@ -53,7 +29,7 @@ def replay(
 
 
 def _replay(
-    source: Path, trigger: Sequence[str], config: "CampaignConfig", only: str | None, json: bool
+    source: Path, trigger: list[str], config: "CampaignConfig", only: str | None, json: bool
 ) -> None:
     from edgeflare import run_replay
     from edgeflare.analysis import check_limits, class_namer, replay_summary
@@ -82,7 +58,7 @@ def _replay(
     end_by([one.name for one in limits if one.crossed], undecided)
 
 
-def _reproduce(source: Path, trigger: Sequence[str], config: "CampaignConfig", json: bool) -> None:
+def _reproduce(source: Path, trigger: list[str], config: "CampaignConfig", json: bool) -> None:
     from edgeflare.campaign import reproduce
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result

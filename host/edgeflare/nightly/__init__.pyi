@@ -5,7 +5,6 @@ from .config import (
     KeepConfig as KeepConfig,
     NightlyConfig as NightlyConfig,
     NightlyModel as NightlyModel,
-    NightSettings as NightSettings,
     load_nightly as load_nightly,
 )
 from .night import (

@@ -6,17 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from edgeflare._internal import toml
-from edgeflare._internal.flags import Flag, problems_of
+from edgeflare._internal.flags import problems_of
 from edgeflare._internal.text import first_of
 from edgeflare.analysis import check_healthy
 from edgeflare.campaign.executor import check_families, check_files
@@ -43,22 +36,6 @@ from edgeflare.models import AbsolutePath
 from edgeflare.seeds import load_label_mapping
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-class NightSettings(BaseModel):
-    """What ``nightly`` is told beside its file."""
-
-    accept: Annotated[bool, Flag("--accept")] = Field(
-        False,
-        description="Run nothing: take the last search of each model on each device that is not green "
-        "for the new baseline, since the model was changed on purpose.",
-    )
-    model: Annotated[tuple[str, ...], Flag("--model", metavar="NAME", panel="Only a part")] = Field(
-        (), description="Only this model; may be repeated."
-    )
-    device: Annotated[tuple[str, ...], Flag("--device", metavar="NAME", panel="Only a part")] = (
-        Field((), description="Only this device; may be repeated.")
-    )
 
 
 class NightlyModel(Section):

@@ -4,10 +4,11 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.files import is_open_to_others
-from edgeflare.cli.options import Insecure, TlsCaFile, TlsCert, TlsKey
+from edgeflare._internal.flags import Flag
+from edgeflare.cli.options import Insecure, TlsCaFile, TlsCert, TlsKey, with_settings
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -32,21 +33,26 @@ def _say_exposed(key: Path | None) -> None:
         echo_err(f"note: others on this machine may read the private key {key}: `{command}`")
 
 
+class WorkerSettings(BaseModel):
+    """``worker``."""
+
+    scheduler: Annotated[str, Flag("scheduler")] = Field(
+        description="The Dask scheduler: tls://HOST:8786 (dask scheduler)."
+    )
+    inventory: Annotated[Path | None, Flag("--inventory")] = Field(
+        None, description="The inventory of this host's devices (TOML)."
+    )
+    devices: Annotated[tuple[str, ...], Flag("--device", metavar="DEVICE")] = Field(
+        (), description="Offer only this device; may be repeated."
+    )
+    name: Annotated[str | None, Flag("--name")] = Field(
+        None, description="The worker's name, unlike any other's; by default the host's."
+    )
+
+
+@with_settings(lambda: WorkerSettings, "worker")
 def worker(
-    scheduler: Annotated[
-        str, typer.Argument(help="The Dask scheduler: tls://HOST:8786 (dask scheduler).")
-    ],
-    inventory: Annotated[
-        Path | None, typer.Option(help="The inventory of this host's devices (TOML).")
-    ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DEVICE", help="Offer only this device; may be repeated."),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(help="The worker's name, unlike any other's; by default the host's."),
-    ] = None,
+    settings: WorkerSettings,
     tls_ca_file: TlsCaFile = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
@@ -58,10 +64,10 @@ def worker(
     silence_dask()
     _say_exposed(tls_key)
     run_worker(
-        scheduler,
-        inventory=inventory,
-        devices=device or (),
-        name=name,
+        settings.scheduler,
+        inventory=settings.inventory,
+        devices=settings.devices,
+        name=settings.name,
         tls=Tls(tls_ca_file, tls_cert, tls_key),
         insecure=insecure,
         on_start=echo_err,

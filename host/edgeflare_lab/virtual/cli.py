@@ -2,16 +2,17 @@
 
 import shlex
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import BaseModel, Field
 
-from edgeflare.cli.options import Json
-from edgeflare.cli.terminal import echo, echo_err, with_exit_codes
+from edgeflare._internal.flags import Flag
+from edgeflare.cli.options import Json, command
+from edgeflare.cli.terminal import echo, echo_err
 
 if TYPE_CHECKING:
-    from edgeflare_lab.virtual import BoardStatus, StopReport, UpReport
+    from edgeflare_lab.virtual import BoardSettings, BoardStatus, StopReport, UpReport
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,68 +21,59 @@ app = typer.Typer(
     "is forgotten when it stops.",
 )
 
-Name = Annotated[str, typer.Option(help="The board's name in the inventory.")]
+
+class BoardName(BaseModel):
+    """``devices virtual status``."""
+
+    name: Annotated[str, Flag("--name")] = Field(
+        "virtual", description="The board's name in the inventory."
+    )
 
 
-@app.command()
-@with_exit_codes
-def up(
-    name: Name = "virtual",
-    port: Annotated[
-        int | None, typer.Option(help="Port of its SSH server on 127.0.0.1; default a free one.")
-    ] = None,
-    cores: Annotated[int, typer.Option(help="Its cores, 1 to 8.")] = 2,
-    memory: Annotated[int, typer.Option(help="Its memory in MB.")] = 1024,
-    cpu: Annotated[
-        str,
-        typer.Option(help="cortex-a53, cortex-a72 or cortex-a76, as in a Raspberry Pi 3, 4, 5."),
-    ] = "cortex-a72",
-    mirror: Annotated[
-        str | None, typer.Option(help="A Debian mirror; default that of this machine's apt.")
-    ] = None,
-    keyring: Annotated[
-        Path | None, typer.Option(help="The keys that Debian signs with; default this machine's.")
-    ] = None,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Build it anew, and boot it afresh.")
-    ] = False,
-) -> None:
+class DownSettings(BoardName):
+    """``devices virtual down``."""
+
+    delete: Annotated[bool, Flag("--delete")] = Field(
+        False, description="Remove its keys, its state and its image, too."
+    )
+
+
+def _up_settings() -> type[BaseModel]:
+    from edgeflare_lab.virtual import BoardSettings
+
+    return BoardSettings
+
+
+@command(app, _up_settings)
+def up(settings: "BoardSettings") -> None:
     """Build (once) and boot a virtual board; it is in the inventory then. No root is needed."""
-    from edgeflare_lab.virtual import BoardSettings, board_up
+    from edgeflare_lab.virtual import board_up
 
-    settings = BoardSettings(name, port, cores, memory, cpu, mirror, keyring, rebuild)
     with closing(Steps()) as steps:
         report = board_up(settings, steps)
     echo(up_text(report))
 
 
-@app.command()
-@with_exit_codes
-def status(name: Name = "virtual", json: Json = False) -> None:
+@command(app, lambda: BoardName)
+def status(settings: BoardName, json: Json = False) -> None:
     """Show whether a virtual board runs, where it is reached, and what is on it."""
     from edgeflare.cli.display.tables import print_json
     from edgeflare_lab.virtual import board_status
 
-    report = board_status(name)
+    report = board_status(settings.name)
     if json:
         print_json(report.to_json())
     else:
         echo(_status_text(report))
 
 
-@app.command()
-@with_exit_codes
-def down(
-    name: Name = "virtual",
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Remove its keys, its state and its image, too.")
-    ] = False,
-) -> None:
+@command(app, lambda: DownSettings)
+def down(settings: DownSettings) -> None:
     """Stop a virtual board; what was written to its disk is lost."""
     from edgeflare_lab.virtual import board_down
 
     with closing(Steps()) as steps:
-        report = board_down(name, delete, steps)
+        report = board_down(settings.name, settings.delete, steps)
     echo_err(_down_text(report))
 
 

@@ -7,10 +7,13 @@ import signal
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.files import write_whole
+from edgeflare._internal.flags import Flag
 from edgeflare.devices.inventory import PID_FILE, board_process
 from edgeflare.errors import DeviceError, DeviceTimeoutError, UsageError
 from edgeflare_lab.virtual.board_files import ADDRESS
@@ -23,28 +26,40 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _RESERVED = ("local", "adb", "ssh")
 
 
-@dataclass(frozen=True)
-class BoardSettings:
+class BoardSettings(BaseModel, frozen=True):
     """How a board is built and started. Raises UsageError where a value can't be used."""
 
-    name: str = "virtual"
-    """Its name in the inventory."""
-    port: int | None = None
-    """The port of its SSH server on 127.0.0.1; None: the one it had, else a free one."""
-    cores: int = 2
-    """1 to 8."""
-    memory_mb: int = 1024
+    name: Annotated[str, Flag("--name")] = Field(
+        default="virtual", description="The board's name in the inventory."
+    )
+    port: Annotated[int | None, Flag("--port")] = Field(
+        default=None, description="Port of its SSH server on 127.0.0.1; default a free one."
+    )
+    """None: the one it had, else a free one."""
+    cores: Annotated[int, Flag("--cores")] = Field(default=2, description="Its cores, 1 to 8.")
+    memory_mb: Annotated[int, Flag("--memory")] = Field(
+        default=1024, description="Its memory in MB."
+    )
     """256 to 65536."""
-    cpu: str = "cortex-a72"
+    cpu: Annotated[str, Flag("--cpu")] = Field(
+        default="cortex-a72",
+        description="cortex-a53, cortex-a72 or cortex-a76, as in a Raspberry Pi 3, 4, 5.",
+    )
     """The kind of core that is emulated; kernels of the runtimes differ by it."""
-    mirror: str | None = None
-    """Where Debian's packages are, as ``http://host/debian``; None: as apt is set up here."""
-    keyring: Path | None = None
-    """The file of keys that Debian's packages are signed with; None: this machine's."""
-    rebuild: bool = False
-    """Build again even where a suitable build exists."""
+    mirror: Annotated[str | None, Flag("--mirror")] = Field(
+        default=None, description="A Debian mirror; default that of this machine's apt."
+    )
+    """Where Debian's packages are, as ``http://host/debian``."""
+    keyring: Annotated[Path | None, Flag("--keyring")] = Field(
+        default=None, description="The keys that Debian signs with; default this machine's."
+    )
+    rebuild: Annotated[bool, Flag("--rebuild")] = Field(
+        default=False, description="Build it anew, and boot it afresh."
+    )
 
-    def __post_init__(self) -> None:
+    def model_post_init(self, context: object) -> None:
+        """Raise UsageError where a value can't be used."""
+        del context
         check_name(self.name)
         if self.port is not None and not 1 <= self.port <= 65535:
             raise UsageError(f"--port {self.port}: a port is a number from 1 to 65535")

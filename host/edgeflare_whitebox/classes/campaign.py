@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgeflare._internal.text import counted
+from edgeflare.analysis import RunContext
 from edgeflare.answers.metrics import class_scores, is_finite
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
@@ -210,7 +211,7 @@ def classes_of_campaign(
     return found
 
 
-def find_classes(store: Store, settings: ClassesSettings, tell: Tell) -> ClassesFound:
+def find_classes(store: Store, settings: ClassesSettings, context: RunContext) -> ClassesFound:
     """Return what `classes_of_campaign` does, of an open campaign; nothing is stored."""
     model = stored_original(store, settings.original)
     model.kind.check_classes(
@@ -223,7 +224,7 @@ def find_classes(store: Store, settings: ClassesSettings, tell: Tell) -> Classes
     probabilities, profiled = ActivationProbabilities(names, count), 0
     samples, total = profile_samples(store, source)
     what = "the profile"
-    for one in answered_activations(model, samples, names, what, total, tell, notices):
+    for one in answered_activations(model, samples, names, what, total, context.tell, notices):
         probabilities.update([one])
         profiled += 1
     notices += skipped_notices(source)

@@ -385,7 +385,7 @@ class Classes(Analysis[ClassesSettings, ClassesFound]):
 
     def run(self, campaign: Store, settings: ClassesSettings, context: RunContext) -> ClassesFound:
         """Return the result."""
-        return find_classes(campaign, settings, context.tell)
+        return find_classes(campaign, settings, context)
 
     def sections(self, result: ClassesFound, names: Name, store: Store | None) -> Iterator[Section]:
         """Yield its section."""

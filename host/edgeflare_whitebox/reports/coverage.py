@@ -102,7 +102,7 @@ class Coverage(Analysis[CoverageSettings, CoverageFound]):
         self, campaign: Store, settings: CoverageSettings, context: RunContext
     ) -> CoverageFound:
         """Return the result."""
-        return measure_coverage(campaign, settings, context.tell)
+        return measure_coverage(campaign, settings, context)
 
     def sections(
         self, result: CoverageFound, names: Name, store: Store | None

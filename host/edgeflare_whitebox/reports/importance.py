@@ -155,7 +155,7 @@ class Importance(Analysis[ImportanceSettings, ImportanceFound]):
         self, campaign: Store, settings: ImportanceSettings, context: RunContext
     ) -> ImportanceFound:
         """Return the result."""
-        return find_importance(campaign, settings, context.tell)
+        return find_importance(campaign, settings, context)
 
     def sections(
         self, result: ImportanceFound, names: Name, store: Store | None

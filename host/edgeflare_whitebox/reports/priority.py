@@ -99,7 +99,7 @@ class Prioritise(Analysis[PrioritySettings, PriorityComparison]):
         self, campaign: Store, settings: PrioritySettings, context: RunContext
     ) -> PriorityComparison:
         """Return the result."""
-        return compare_orders(campaign, settings, context.tell)
+        return compare_orders(campaign, settings, context)
 
     def sections(
         self, result: PriorityComparison, names: Name, store: Store | None

@@ -128,7 +128,7 @@ class Units(Analysis[UnitsSettings, UnitsFound]):
         self, campaign: Store, settings: UnitsSettings, context: RunContext
     ) -> WithUnitScores[UnitsFound]:
         """Return the result and all scores."""
-        return find_units(campaign, settings, context.tell)
+        return find_units(campaign, settings, context)
 
     def sections(self, result: UnitsFound, names: Name, store: Store | None) -> Iterator[Section]:
         """Yield its section."""

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, FiniteFloat, InstanceOf, PlainSerializer
 
 from edgeflare._internal.text import counted
-from edgeflare.analysis import WithUnitScores
+from edgeflare.analysis import RunContext, WithUnitScores
 from edgeflare.campaign import SurveyInputs
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
@@ -197,7 +197,9 @@ def units_of_campaign(
     return found
 
 
-def find_units(store: Store, settings: UnitsSettings, tell: Tell) -> WithUnitScores[UnitsFound]:
+def find_units(
+    store: Store, settings: UnitsSettings, context: RunContext
+) -> WithUnitScores[UnitsFound]:
     """Return what `units_of_campaign` does, and all scores, of an open campaign; nothing is stored."""
     inputs = UNIT_INPUTS if settings.inputs == ("all",) else settings.inputs
     if unknown := sorted(set(inputs) - set(UNIT_INPUTS)):
@@ -213,7 +215,7 @@ def find_units(store: Store, settings: UnitsSettings, tell: Tell) -> WithUnitSco
         settings.measures or tuple(MEASURES),
         data,
         random_seed=settings.random_seed,
-        tell=tell,
+        tell=context.tell,
     )
     found = UnitsFound(
         model=model.path.name,

@@ -274,7 +274,7 @@ def test_a_device_that_fails_ends_the_bench(suite: str, tmp_path: Path, undistur
         raise UnreachableError(f"{device.name} is away")
 
     folder = tmp_path / "bench"
-    with pytest.raises(UnreachableError, match="local"):
+    with pytest.raises(UnreachableError, match="local is"):
         run_bench(load_suite(suite), folder, connect=away)
     bench = open_bench(folder)
     assert bench.failed == {}
@@ -318,11 +318,11 @@ def test_a_model_that_changed_meanwhile_is_refused(
 @pytest.mark.parametrize(
     ("text", "error", "words"),
     [
-        (None, UsageError, "is not a bench's folder: it has no bench.json"),
-        ("{", StoreError, "bench.json is damaged"),
-        ("[]", StoreError, "bench.json is damaged"),
-        ("[" * 100_000, StoreError, "bench.json is damaged"),
-        ('{"format": 2}', StoreError, "has the format 2, this edgeflare reads 1"),
+        (None, UsageError, "bench.json"),
+        ("{", StoreError, "bench.json"),
+        ("[]", StoreError, "bench.json"),
+        ("[" * 100_000, StoreError, "bench.json"),
+        ('{"format": 2}', StoreError, "format 2"),
     ],
 )
 def test_what_is_no_bench_is_reported(

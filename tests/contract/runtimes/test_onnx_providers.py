@@ -210,7 +210,7 @@ def test_on_the_cpu_nothing_changes(gpu: Gpu, model_file: ModelFile, tmp_path: P
 def test_provider_options_must_be_an_object_of_objects(
     model_file: ModelFile, wrong: object
 ) -> None:
-    with pytest.raises(RequestError, match="object"):
+    with pytest.raises(RequestError, match="an object"):
         load(model_file("onnx", "float"), "onnx", {"provider_options": wrong})
 
 

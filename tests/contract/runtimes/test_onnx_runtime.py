@@ -81,7 +81,7 @@ def test_outputs_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     assert model.run(np.ones((1, 4), np.float32))[0].tolist() == [[-1, -1, -1, -1]]
 
     only_words = save_onnx(tmp_path / "words.onnx", [as_words], [image], [words])
-    with pytest.raises(ModelError, match="numbers"):
+    with pytest.raises(ModelError, match="of numbers"):
         load(str(only_words), "onnx", {})
 
 

@@ -130,13 +130,6 @@ def test_the_folders_of_labels_mean_nothing(campaign: tuple[Path, list[str]]) ->
     assert any("labels of 3" in text for text in campaign[1])
 
 
-def test_to_tune_for_audio_is_answered_with_a_sentence(pair: Path) -> None:
-    search = {"strategy": "boundary", "operators": [], "tune": True}
-    folder = run_campaign(config(pair, search=search, seeds={"limit": 1}, out=pair / "tuned"))
-    with Store.open(folder) as store:
-        assert any("--tune measures nothing" in text for text in store.notices())
-
-
 def test_the_original_against_itself_raises_no_alarm(campaign: tuple[Path, list[str]]) -> None:
     with Store.open(campaign[0] / "control") as control:
         outcomes = list(control.outcomes())
@@ -260,8 +253,8 @@ def test_candidates_are_ranked_by_the_words_of_their_first_triggers(
 @pytest.mark.parametrize(
     ("search", "problem"),
     [
-        ({"oracle": "label"}, r"label oracle .* answer with text"),
-        ({"oracle": "tolerance", "tolerance": 0.1}, r"tolerance oracle .* answer with text"),
+        ({"oracle": "label"}, "label oracle"),
+        ({"oracle": "tolerance", "tolerance": 0.1}, "tolerance oracle"),
     ],
 )
 def test_an_oracle_for_classes_is_refused_and_leaves_nothing(

@@ -1,8 +1,6 @@
 """Bad input gets one clear sentence and the right exit code."""
 
-import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -206,22 +204,3 @@ def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
     assert ran.code == 0, ran.err
     assert "looks" not in ran.sentence
     assert "--allow-disagreement" in ran.err
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
-@pytest.mark.extended
-def test_a_full_disk_keeps_what_was_found(small_disk: Path, home: Path) -> None:
-    ran = run(home, seeds=DEMO / "seeds.npz", out=small_disk / "campaign")
-    assert ran.code == 3, ran.err
-    assert "space" in ran.sentence
-    assert "Traceback" not in ran.err

@@ -87,10 +87,10 @@ def test_the_same_weights_answer_alike(
 @pytest.mark.parametrize(
     ("name", "runtime", "content", "message"),
     [
-        ("m.pt2", "torch", b"no archive", r"torch can't load .*m.pt2 \(.*\): write it with torch.export.save"),
-        ("m.pt", "torch", b"no archive", r"torch can't load .*: write it with torch.export.save"),
-        ("m.keras", "keras", b"no archive", r"keras can't load .*: write it with model.save\('model.keras'\)"),
-        ("m.pt", "torch", None, r"TorchScript, which doesn't tell the sizes .* `input_shape`"),
+        ("m.pt2", "torch", b"no archive", "load .*m.pt2"),
+        ("m.pt", "torch", b"no archive", "torch.export.save"),
+        ("m.keras", "keras", b"no archive", r"model.save\('model.keras'"),
+        ("m.pt", "torch", None, "`input_shape`"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_used_says_how_to_write_one(
@@ -130,5 +130,5 @@ def test_executorch_runs_what_pytorch_was_lowered_to(tmp_path: Path) -> None:
         np.testing.assert_allclose(model.run(image)[0], exact, atol=1e-5)
     broken = tmp_path / "broken.pte"
     broken.write_bytes(b"no program")
-    with pytest.raises(ModelError, match="executorch"):
+    with pytest.raises(ModelError, match="executorch can't"):
         load(str(broken), "executorch", {})

@@ -95,14 +95,6 @@ def test_show_reports_the_same_and_ends_with_0_and_resume_with_1(crossed: tuple[
     assert resumed.json["limits"] == ran.json["limits"], "it needs its baseline no more"
 
 
-def test_the_finished_campaign_is_a_baseline_without_new_pairs(crossed: tuple[Path, Ran]) -> None:
-    home, before = crossed
-    limits = '[limits]\nnew_pairs = false\nbaseline = "crossed"\nmax_deviation_rate = 1\n'
-    ran = run(home, limits, "--out", "again")
-    assert ran.code == 0, ran.err
-    assert f"0 of {len(before.json['label_pairs'])}" in ran.out
-
-
 def test_a_paused_campaign_crosses_what_it_crosses_so_far(crossed: tuple[Path, Ran]) -> None:
     home, _ = crossed
     flags = (

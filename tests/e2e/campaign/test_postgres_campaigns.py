@@ -64,7 +64,7 @@ def test_every_command_takes_the_address(tmp_path: Path, plain: Path, database_u
     [
         ("postgresql://127.0.0.1:1/d/c", 3, "can't be reached"),
         ("postgresql://u:secret@h/d/c", 2, "has a password"),
-        ("postgresql://u@h/d", 2, "names a database, not a campaign in it"),
+        ("postgresql://u@h/d", 2, "names a database"),
     ],
 )
 def test_an_address_that_can_not_be_used_is_one_sentence(

@@ -149,14 +149,6 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     database.close()
 
 
-def test_without_a_reference_the_rate_comes_first_and_how_to_get_a_verdict(home: Path) -> None:
-    flags = (*DEMO_PAIR, *ONLY_SURVEY, "--limit", "20", "--out", "rate")
-    assert edgeflare("run", *flags, home=home).code == 0
-    report = edgeflare("report", "rate", "--format", "markdown", home=home).out.splitlines()
-    assert "models decide differently" in report[2]
-    assert any("--reference int8" in line for line in report)
-
-
 def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) -> None:
     del worse
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
@@ -180,13 +172,13 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
         (("--reference", "nowhere"), "nowhere"),
         (
             ("--reference", "one/sound", "--reference", "two/sound"),
-            "two references have one name",
+            "two references",
         ),
-        (("--reference", "int8", "--no-survey"), "without a survey: leave out --no-survey"),
+        (("--reference", "int8", "--no-survey"), "leave out --no-survey"),
         (("--reference", "other"), "has another original"),
-        (("--reference", "dead.onnx"), "dead.onnx for int8 models made of that float model"),
-        (("--reference", "int8:gone.onnx"), "there is no model file"),
-        (("--reference", "int8:small.onnx"), "both need the same input and output"),
+        (("--reference", "dead.onnx"), "dead.onnx for int8"),
+        (("--reference", "int8:gone.onnx"), "model file"),
+        (("--reference", "int8:small.onnx"), "input and output"),
     ],
 )
 def test_a_reference_that_cannot_be_used_is_refused_before_anything_is_made(
@@ -204,9 +196,9 @@ def test_a_reference_that_cannot_be_used_is_refused_before_anything_is_made(
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--seed", "7"), "was surveyed with --seed 0, this campaign has 7"),
-        (("--family", "gain"), "was surveyed with --family all, this campaign has gain"),
-        (("--seeds", "others"), "has 0 of this campaign's 12 seeds"),
+        (("--seed", "7"), "--seed 0"),
+        (("--family", "gain"), "surveyed with --family"),
+        (("--seeds", "others"), "campaign's 12 seeds"),
     ],
 )
 def test_a_campaign_with_other_inputs_is_refused_before_a_device_is_asked(

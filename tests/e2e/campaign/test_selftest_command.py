@@ -15,12 +15,3 @@ def test_no_false_alarm_on_this_machine_and_the_int8_model_is_found_out(tmp_path
     assert [(pair["searches"], pair["false_alarms"]) for pair in result["pairs"]] == [(2, 0)] * 3
     assert [pair["triggers"] > 0 for pair in result["pairs"]] == [False, False, True]
     assert {path.name for path in tmp_path.iterdir()} <= {".cache"}, "nothing is left behind"
-
-
-@pytest.mark.extended
-def test_its_table_is_for_people(tmp_path: Path) -> None:
-    ran = edgeflare("selftest", "--seeds", 2, home=tmp_path)
-    assert ran.code == 0, ran.err
-    assert "original against" in ran.out
-    assert "passed in" in ran.out
-    assert "false alarms" in ran.out

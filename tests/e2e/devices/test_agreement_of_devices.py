@@ -123,10 +123,3 @@ def test_only_the_runtime_differs_and_show_says_so(home: Path, ran: Ran) -> None
     assert shown.code == 0, shown.err
     assert f"plain: {pair['on_both']}" in shown.out
     assert "delegate XNNPACK, 14" in shown.out
-
-
-def test_an_unknown_mode_is_reported(home: Path) -> None:
-    wrong = edgeflare("demo", "--fleet", "both", home=home)
-    assert wrong.code == 2
-    assert "--fleet must be" in wrong.sentence
-    assert "'replicate'" in wrong.sentence

@@ -11,12 +11,10 @@ from command import DEMO, DEMO_PAIR, edgeflare
 
 from edgeflare import replay_base, replay_config, search
 from edgeflare.analysis import Estimate
-from edgeflare.document import Text
 from edgeflare.explanation import explain_campaign
-from edgeflare.repair import PRESENT, RecipeFigures, RecipesFound
+from edgeflare.repair import PRESENT, RecipeFigures
 from edgeflare.repair.recipes import front_of, winner_of
 from edgeflare.repair.tflite_recipes import find_quantizer
-from edgeflare.reports import recipes_document
 
 MNIST = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 DIGITS = {"path": DEMO / "seeds.npz", "limit": 6}
@@ -187,15 +185,6 @@ def test_the_winner_is_no_slower(present_s: float | None, least_s: float, winner
     found = winner_of([present, *others], present)
     assert found is not None
     assert found.name == winner
-
-
-def test_what_deviates_less_but_is_slower_is_named_with_its_time() -> None:
-    candidates = (figures(PRESENT, 100, 0.3, 0.01), figures("b", 90, 0.1, 0.07))
-    kept = RecipesFound("", 50, 0.95, candidates, None, None, None, {}, ())
-    words = " ".join(one.text for one in recipes_document(kept) if isinstance(one, Text))
-    assert f"model {PRESENT}" in words
-    assert all(part in words for part in ("b: disagreement 0.100", "0.300"))
-    assert all(part in words for part in ("70 ms", "10"))
 
 
 def test_nothing_on_the_front_is_beaten_in_size_and_disagreement() -> None:

@@ -101,23 +101,23 @@ def test_the_papers_measure_has_the_papers_search(five: Five, tmp_path: Path) ->
         ([DEMO / "deployed.tflite"], "two candidates"),
         (
             [DEMO / "deployed.tflite", DEMO / "original.tflite"],
-            "--original and --seeds are missing",
+            "--original and --seeds",
         ),
         (
             [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR[:2]],
-            "--seeds is missing: to run candidates that are model files, give both --original MODEL",
+            "--original MODEL",
         ),
-        ([DEMO / "deployed.tflite", DEMO / "seeds.npz", *PAIR], "can't tell the runtime of"),
+        ([DEMO / "deployed.tflite", DEMO / "seeds.npz", *PAIR], "tell the runtime"),
         (
             [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR, "--level", 2],
             "level is 2",
         ),
-        ([DEMO / "deployed.tflite", "gone.onnx", *PAIR], "there is no model file"),
+        ([DEMO / "deployed.tflite", "gone.onnx", *PAIR], "model file"),
         (
             [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR, "--measure", "x"],
             "measure x",
         ),
-        ([".", "."], "not a campaign folder"),
+        ([".", "."], "campaign folder"),
     ],
 )
 def test_what_is_wrong_is_reported_in_one_sentence(

@@ -81,9 +81,3 @@ def test_what_is_not_there_to_be_removed_is_reported(home):
     ran = edgeflare("corpus", "remove", "corpus", "--pair", "77,78", home=home)
     assert (ran.code, ran.out.split(" and ")[0]) == (0, "removed 0 triggers")
     assert "pair 77,78" in ran.err
-
-
-def test_a_folder_that_is_no_corpus_is_reported(home):
-    ran = edgeflare("corpus", "show", "found", "--json", home=home)
-    assert ran.code == 2
-    assert "corpus" in ran.sentence

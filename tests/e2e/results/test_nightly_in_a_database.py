@@ -107,7 +107,7 @@ def test_a_history_stays_where_it_is(hosts: tuple[Path, Path], database_url: str
     in_files = (two / "nightly.toml").read_text().replace(f'store = "{database_url}"\n', "")
     (two / "in-files.toml").write_text(in_files)
     run_nightly(load_nightly(two / "in-files.toml"))
-    with pytest.raises(UsageError, match="database"):
+    with pytest.raises(UsageError, match="the database"):
         run_on(two)
     (one / "campaigns").mkdir()
     Store.create(one / "history", {}, database=database_url).close()

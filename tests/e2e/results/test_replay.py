@@ -232,7 +232,7 @@ def test_an_unfinished_campaign_is_replayed_as_far_as_it_came(tmp_path: Path) ->
 def test_a_corpus_is_replayed_with_the_models_of_a_campaign(campaign: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     add_to_corpus(corpus, campaign)
-    with pytest.raises(UsageError, match="models"):
+    with pytest.raises(UsageError, match="no models"):
         replay_base(corpus)
     settings = replay_config(replay_base(corpus, campaign), {"out": tmp_path / "replay"})
     summary = replay_summary(run_replay(corpus, settings))

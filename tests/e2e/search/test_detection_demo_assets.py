@@ -2,14 +2,13 @@
 
 import ast
 import json
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from demo_detectors import CONFIDENCE, DETECTION_DEMO, Boxes, answers, decoded, iou, with_one_scale
+from demo_detectors import CONFIDENCE, DETECTION_DEMO, Boxes, answers, decoded, iou
 from numpy.typing import NDArray
 
 from edgeflare.answers.detections.formats import DetectionReader, infer_format
@@ -129,23 +128,6 @@ def test_both_models_find_digits_on_the_seeds_and_differ_on_few(outputs: Outputs
     assert {digit for boxes in first for _, digit in boxes} == set(range(10))
     different = sum(differ(*pair) for pair in zip(first, second, strict=True))
     assert 1 <= different <= 15
-
-
-@pytest.mark.parametrize(("largest", "changes"), [(120, (-30, -6)), (132, (6, 60))])
-def test_a_head_under_one_scale_loses_objects_or_makes_ghosts(
-    tmp_path: Path,
-    images: NDArray[np.uint8],
-    outputs: Outputs,
-    largest: float,
-    changes: tuple[int, int],
-) -> None:
-    faulty = answers(with_one_scale(tmp_path / "faulty.onnx", largest), images)
-    assert len(np.unique(faulty[:, 4:])) == 3
-    intact, found = (
-        sum(len(decoded(one)) for one in output) for output in (outputs.deployed, faulty)
-    )
-    least, most = changes
-    assert least <= found - intact <= most
 
 
 def test_the_demo_of_detection_is_configured_with_these_files() -> None:

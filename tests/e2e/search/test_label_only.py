@@ -101,14 +101,6 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert found_in(tmp_path / "campaign") == found_in(whole / "campaign")
 
 
-def test_a_label_out_of_range_gets_one_sentence(tmp_path: Path) -> None:
-    ran = run(tmp_path, label_onnx(ORIGINAL, tmp_path / "off.onnx", offset=100))
-    assert ran.code == 2
-    assert "10 classes, 0" in ran.sentence
-    assert "Traceback" not in ran.err
-    assert not (tmp_path / "campaign").exists()
-
-
 def test_an_original_without_scores_is_refused(tmp_path: Path) -> None:
     label = label_onnx(ORIGINAL, tmp_path / "label.onnx")
     ran = run(tmp_path, label, original=label)

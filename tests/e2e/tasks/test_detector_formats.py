@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import cv2
-import numpy as np
 import onnx
 import pytest
 from command import edgeflare
 from detector_models import FORMATS, detector_path
-from onnx import TensorProto, helper
 
 PHOTOGRAPHS = ("coral_kite_and_cold.jpg", "coral_cat.jpg", "coral_bird.jpg")
 INPUT = ("--input", "color=BGR", "--input", "scale=1/255", "--input", "layout=CHW")
@@ -60,38 +58,3 @@ def test_the_same_objects_differ_whatever_the_format(
         paths.append(home / f"{kind}_{one}.onnx")
         onnx.save(FORMATS[kind](model), paths[-1])
     assert run(home, *paths, "--seeds", photographs) == of_the_grid
-
-
-@pytest.mark.parametrize(
-    ("outputs", "why"),
-    [
-        ({"output0": (1, 56, 8400)}, "pose"),
-        ({"output0": (1, 116, 8400), "output1": (1, 32, 160, 160)}, "mask"),
-    ],
-)
-def test_poses_and_masks_are_refused_in_one_sentence(
-    outputs: dict[str, tuple[int, ...]], why: str, tmp_path: Path
-) -> None:
-    image = helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 640, 640])
-    made = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in outputs.items()]
-    nodes, constants = [], []
-    for name, shape in outputs.items():
-        constants.append(
-            helper.make_tensor(f"{name}_shape", TensorProto.INT64, [len(shape)], shape)
-        )
-        nodes.append(helper.make_node("ReduceMax", ["images"], [f"{name}_one"], keepdims=0))
-        nodes.append(helper.make_node("Expand", [f"{name}_one", f"{name}_shape"], [name]))
-    graph = helper.make_graph(nodes, "g", [image], made, constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    if why == "pose":
-        helper.set_model_props(model, {"task": "pose", "kpt_shape": "[17, 3]"})
-    onnx.save(model, tmp_path / "model.onnx")
-    np.savez(tmp_path / "seeds.npz", images=np.zeros((1, 640, 640, 3), np.uint8))
-    ran = edgeflare(
-        *("run", "--original", "model.onnx", "--deployed", "model.onnx", "--seeds", "seeds.npz"),
-        *("--input", "scale=1/255", "--out", "never"),
-        home=tmp_path,
-    )
-    assert ran.code == 2
-    assert why in ran.err.strip().splitlines()[-1]
-    assert not (tmp_path / "never").exists()

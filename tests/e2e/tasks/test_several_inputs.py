@@ -283,13 +283,6 @@ def test_pictures_beside_each_other_are_searched_together(tmp_path: Path) -> Non
     assert len(found) >= 5
 
 
-def test_another_order_of_the_pictures_is_told(tmp_path: Path) -> None:
-    names = ("--original-input-name", "left,right", "--deployed-input-name", "right,left")
-    ran = run_pairs(tmp_path, *names, "--strategy", "none", "--no-survey")
-    told = " ".join(ran.err.split())
-    assert "deployed model" in told
-
-
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -18,12 +18,11 @@ from text_models import (
     written,
 )
 
-from edgeflare import CampaignConfig, config_from, replay_base, replay_config, run_campaign
+from edgeflare import CampaignConfig, config_from, run_campaign
 from edgeflare.analysis import add_to_corpus
 from edgeflare.answers.metrics import is_same
 from edgeflare.answers.transcripts import spoken
 from edgeflare.errors import UsageError
-from edgeflare.explanation import explain_campaign, shrink_campaign
 from edgeflare.reports import write_html_report
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Status, Transcript
@@ -96,22 +95,6 @@ def test_a_search_finds_images_that_both_models_read_differently(
     assert found >= len(TEXTS) - 1
 
 
-def test_the_original_against_itself_raises_no_alarm(campaign: Path) -> None:
-    with Store.open(campaign / "control") as control:
-        outcomes = list(control.outcomes())
-        assert sum(one.search_queries for one in outcomes) >= len(TEXTS)
-        assert not any(one.status in TRIGGERS for one in outcomes)
-
-
-def test_findings_are_explained_and_shrunk_by_their_words(campaign: Path) -> None:
-    again = replay_config(replay_base(campaign))
-    explained = explain_campaign(campaign, again)
-    assert set(explained.counts) == {"conversion"}  # both files are of floats
-    shrunk = shrink_campaign(campaign, again)
-    assert shrunk.shrunk
-    assert all(one.after.l2 < one.before.l2 for one in shrunk.shrunk)
-
-
 def test_the_page_has_pictures_with_both_texts(campaign: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     write_html_report(campaign, page)
@@ -138,10 +121,10 @@ def test_the_page_has_pictures_with_both_texts(campaign: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("search", "words"),
     [
-        ({"strategy": "gradient"}, "gradient needs scores of classes, and these models return tex"),
-        ({"strategy": "boundary", "options": {"min_ssim": 0.9}}, "min_ssim means nothing"),
-        ({"strategy": "boundary", "options": {"crossing": "line"}}, "line needs class scores"),
-        ({"strategy": "boundary", "options": {"gradients": True}}, "gradients means nothing"),
+        ({"strategy": "gradient"}, "models return"),
+        ({"strategy": "boundary", "options": {"min_ssim": 0.9}}, "min_ssim means"),
+        ({"strategy": "boundary", "options": {"crossing": "line"}}, "class scores"),
+        ({"strategy": "boundary", "options": {"gradients": True}}, "gradients means"),
     ],
 )
 def test_what_needs_class_scores_is_refused_before_any_search(

@@ -150,7 +150,7 @@ def test_a_server_is_started_where_none_runs(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     server = AdbServer.from_environment()
     try:
-        with pytest.raises(UnreachableError, match="attached"):
+        with pytest.raises(UnreachableError, match="is attached"):
             choose(server, None, 30)
         assert server.ask("host:version", Deadline(5))
     finally:

@@ -72,7 +72,7 @@ def test_one_that_does_not_share_keeps_the_other_out(
     tmp_path: Path, mine: bool, yours: bool
 ) -> None:
     Leases(str(tmp_path)).take("night", "s", "night", share=mine)
-    with pytest.raises(BusyError, match="night"):
+    with pytest.raises(BusyError, match="by night"):
         Leases(str(tmp_path)).take("day", "s", "day", share=yours)
 
 
@@ -205,7 +205,7 @@ def test_a_lease_that_makes_no_sense_is_held_and_its_process_left_alone(
         file.write(content)
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(BusyError, match="program"):
+        with pytest.raises(BusyError, match="program that"):
             Leases(str(tmp_path)).take("night", "s", "night", share=False)
 
 

@@ -211,7 +211,7 @@ def test_python_that_fails_shows_the_end_of_its_traceback(device: Device, tmp_pa
 def test_model_that_is_not_there_is_the_users_mistake(device: Device, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="model file"):
         check_device(device, model=tmp_path / "none.onnx")
-    with pytest.raises(UsageError, match="runtime"):
+    with pytest.raises(UsageError, match="the runtime"):
         check_device(device, model=tmp_path / "none.txt")
 
 

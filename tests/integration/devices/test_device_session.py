@@ -109,7 +109,7 @@ def test_bad_requests_fail_alone(session: DeviceSession, pair_input: InputSpec) 
 
 def test_request_over_the_limit_is_refused_at_once(session: DeviceSession) -> None:
     huge = np.broadcast_to(np.uint8(0), (1 << 20, 257, 1))
-    with pytest.raises(UsageError, match="limit"):
+    with pytest.raises(UsageError, match="the limit"):
         session.submit([huge])
 
 

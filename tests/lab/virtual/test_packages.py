@@ -88,12 +88,6 @@ def test_apt_reads_its_own_sources(
     )
 
 
-def test_without_apt_the_user_is_asked_for_a_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(DeviceError, match="--mirror http"):
-        find_mirror(BoardSettings())
-
-
 def test_without_keys_the_user_is_asked_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "_KEYRINGS", ())
     with pytest.raises(DeviceError, match=r"debian-archive-keyring.*--keyring"):

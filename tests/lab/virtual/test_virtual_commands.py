@@ -12,7 +12,7 @@ from filelock import FileLock
 from typer.testing import CliRunner
 
 from edgeflare.cli.devices import app as devices_app
-from edgeflare_lab.virtual import UpReport, board_down, board_status
+from edgeflare_lab.virtual import board_down
 from edgeflare_lab.virtual.board_files import (
     BoardState,
     board_device,
@@ -20,7 +20,7 @@ from edgeflare_lab.virtual.board_files import (
     write_entry,
     write_state,
 )
-from edgeflare_lab.virtual.cli import Steps, app, up_text
+from edgeflare_lab.virtual.cli import Steps, app
 from edgeflare_lab.virtual.machine import BoardSettings
 
 
@@ -181,18 +181,6 @@ def test_the_steps_are_shown_as_they_go(capsys: pytest.CaptureFixture[str]) -> N
     steps.close()
     steps.close()
     assert "booting" in capsys.readouterr().err
-
-
-def test_the_closing_paragraph_names_the_next_commands(stopped: Path) -> None:
-    text = up_text(UpReport(board_status("attic"), True, None, ["it runs with cores 2 (asked: 4)"]))
-    assert "board 'attic'" in text
-    for command in (
-        "edgeflare demo --device attic",
-        "edgeflare devices check attic",
-        "edgeflare devices virtual down --name attic",
-        f"ssh -F /dev/null -i {stopped}/id_ed25519",
-    ):
-        assert command in text
 
 
 def test_a_running_board_s_differences_are_noted(stopped: Path) -> None:

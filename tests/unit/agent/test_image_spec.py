@@ -53,7 +53,7 @@ def test_a_spec_survives_json(spec: InputSpec) -> None:
         ({"shape": [1, 4, 6, 1]}, "fill shape"),
         ({"shape": [-1, -4, 6, 3]}, "positive"),
         ({"size": [-4, -6]}, "positive"),
-        ({"size": [10_001, 10_000], "shape": [1, 10_001, 10_000, 3]}, "pixels are too many"),
+        ({"size": [10_001, 10_000], "shape": [1, 10_001, 10_000, 3]}, "too many"),
         ({"mean": [1, 2]}, "mean"),
         ({"std": [1, 2]}, "std"),
         ({"std": [0]}, "zero"),

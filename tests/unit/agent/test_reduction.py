@@ -75,17 +75,17 @@ def test_announced_shapes_are_those_that_come() -> None:
 @pytest.mark.parametrize(
     ("keep", "words"),
     [
-        ({"count": 0}, "count must be a whole number from 1"),
-        ({"count": True}, "count must be a whole number from 1"),
-        ({"scores": 2}, "scores must be the place of one of the 2 outputs"),
-        ({"axis": [2]}, "axis must have a number from 0, or null, for each of the 2 outputs"),
-        ({"axis": [2, -1]}, "axis must have a number from 0"),
-        ({"axis": [3, 1]}, "output 'head' has 3 axes, so none is number 3"),
-        ({"axis": [2, 2]}, "different numbers of anchors along these axes, 4 and 40"),
-        ({"axis": [None, 1]}, "the output with the scores needs an axis of anchors"),
-        ({"rows": [5, 4]}, "rows must be the first and the last row"),
-        ({"rows": [4, 9]}, "rows 4 to 9 are stated, and output 'head' has 9 for an anchor"),
-        ({"most": 3}, "keep has no 'most'"),
+        ({"count": 0}, "from 1"),
+        ({"count": True}, "from 1"),
+        ({"scores": 2}, "2 outputs"),
+        ({"axis": [2]}, "2 outputs"),
+        ({"axis": [2, -1]}, "from 0"),
+        ({"axis": [3, 1]}, "output 'head'"),
+        ({"axis": [2, 2]}, "axes, 4"),
+        ({"axis": [None, 1]}, "anchors"),
+        ({"rows": [5, 4]}, "rows must"),
+        ({"rows": [4, 9]}, "output 'head'"),
+        ({"most": 3}, "'most'"),
     ],
 )
 def test_nonsense_is_refused_by_its_field(keep: dict[str, Any], words: str) -> None:
@@ -105,7 +105,7 @@ def test_outputs_that_are_not_as_stated_fail_the_inference() -> None:
     keep = reduction(unknown, unknown, count=2, axis=[1, 1], rows=[0, 5])
     with pytest.raises(ModelError, match=r"anchors \(3"):
         keep.apply([np.zeros((1, 3)), np.zeros((1, 4))])
-    with pytest.raises(ModelError, match="anchors"):
+    with pytest.raises(ModelError, match="of anchors"):
         keep.apply([np.zeros(3), np.zeros(3)])
     with pytest.raises(ModelError, match="rows 0"):
         keep.apply([np.zeros((1, 3, 2)), np.zeros((1, 3, 2))])

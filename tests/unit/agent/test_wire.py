@@ -135,13 +135,13 @@ def test_lengths_over_the_limits_are_refused_before_anything_is_read(
         asked.append(n)
         return stream(n)
 
-    with pytest.raises(ProtocolError, match="limit"):
+    with pytest.raises(ProtocolError, match="the limit"):
         read_frame(read, max_body=1000)
     assert asked == [PREFIX_SIZE]
 
 
 def test_a_header_over_the_limit_is_not_sent() -> None:
-    with pytest.raises(ProtocolError, match="limit"):
+    with pytest.raises(ProtocolError, match="the limit"):
         encode(Kind.ERROR, {"message": "x" * MAX_HEADER})
 
 
@@ -182,7 +182,7 @@ def one_array(dtype: Any, shape: Any) -> bytes:
     ],
 )
 def test_a_header_that_makes_no_sense_is_a_protocol_error(header: bytes, body: bytes) -> None:
-    with pytest.raises(ProtocolError, match="makes"):
+    with pytest.raises(ProtocolError, match="makes no"):
         read_frame(reader(packed(header, body)))
 
 
@@ -279,6 +279,6 @@ def test_a_bomb_is_never_unpacked_beyond_what_it_says() -> None:
     ],
 )
 def test_a_compressed_body_that_is_not_what_it_says_is_refused(data: bytes) -> None:
-    with pytest.raises(ProtocolError, match="makes"):
+    with pytest.raises(ProtocolError, match="makes no"):
         read_frame(reader(data))
     assert read_frame(reader(bomb(1000, 1000))).arrays[0].shape == (1000,)

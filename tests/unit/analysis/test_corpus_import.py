@@ -349,7 +349,7 @@ def test_a_model_that_the_corpus_does_not_know_is_not_removed(tmp_path: Path, co
         remove_from_corpus(corpus, model="nope", dry_run=True)
     assert remove_from_corpus(corpus, model="half").entries == 0
     assert remove_from_corpus(corpus, model="int8.tflite").entries == 2
-    with pytest.raises(UsageError, match="knows"):
+    with pytest.raises(UsageError, match="knows none"):
         remove_from_corpus(corpus, model="int8.tflite")
 
 

@@ -114,7 +114,7 @@ def test_other_models_have_no_such_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (NAMES, "it is none of the 3 classes, 0 to 2: check its spelling"),
+        (NAMES, "3 classes"),
         (None, "--class-names FILE"),
     ],
 )

@@ -125,13 +125,6 @@ def test_the_nearest_trigger(store: Store) -> None:
     assert not check(store, min_l2=0.2).crossed, "the seed that deviates itself is not counted"
 
 
-def test_numbers_are_distinguished_where_rounding_would_make_them_one(store: Store) -> None:
-    assert "L2 0.2 from" in check(store, min_l2=0.2001).words
-    assert "than 0.2001" in check(store, min_l2=0.2001).words
-    with_digits = check(store, min_l2=0.30004).words
-    assert "s:2 (0.2), s:3" in with_digits
-
-
 def test_the_severity_is_the_smaller_margin_also_of_a_seed_that_deviates(store: Store) -> None:
     crossed = check(store, max_severity=0.49)
     assert (crossed.value, crossed.crossed) == (0.6, True)

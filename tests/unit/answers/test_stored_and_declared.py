@@ -220,7 +220,7 @@ def config(task: str, **search: Any) -> CampaignConfig:
 
 def test_a_declared_kind_with_a_tolerance_needs_one(angle: Any) -> None:
     assert config("bearing", tolerance=0.25).search.oracle == "tolerance"
-    with pytest.raises(UsageError, match="tolerance"):
+    with pytest.raises(UsageError, match="a tolerance"):
         config("bearing")
     with pytest.raises(UsageError, match="never exceeded"):
         config("bearing", tolerance=1.0)

@@ -90,9 +90,9 @@ def test_limits_are_read_from_a_campaign_file(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "states no limit that a search can cross"),
-        ("[limits]\nmax_new_triggers = 0", "states no limit that a search can cross"),
-        ("limits = 3", "limits must be a table"),
+        ("", "search can"),
+        ("[limits]\nmax_new_triggers = 0", "search can"),
+        ("limits = 3", "limits must"),
     ],
 )
 def test_a_file_without_limits_is_refused(
@@ -158,7 +158,7 @@ def test_one_that_stays_busy_is_an_error_that_leaves_nothing(
     searching: Callable[..., Searches], tmp_path: Path
 ) -> None:
     found = searching(*[DeviceBusyError("pi4: in use by ana")] * 3)
-    with pytest.raises(DeviceBusyError, match="waited"):
+    with pytest.raises(DeviceBusyError, match="was waited"):
         assert_agrees(*PAIR, wait_s=0, folder="kept")
     assert len(found.calls) == 1
     assert list((tmp_path / "kept").iterdir()) == []

@@ -86,10 +86,6 @@ def test_a_limit_that_can_not_be_meant_is_refused_by_name(key: str, value: objec
     assert "\n" not in said
 
 
-def test_a_share_in_per_cent_is_told_how_to_write_it() -> None:
-    assert "0.05 is 5" in refused(max_deviation_rate=5)
-
-
 def test_new_pairs_and_their_baseline_go_together() -> None:
     assert "needs a baseline" in refused(new_pairs=False)
     assert "new_pairs = false" in refused(baseline="/c")

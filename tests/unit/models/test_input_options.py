@@ -71,8 +71,8 @@ def test_what_the_user_states_wins_over_what_is_guessed() -> None:
         ((1, 3, 5, 3), SCALED, "layout=HWC"),
         ((1, None, None, 3), SCALED, "height,width"),
         ((1, 700), SCALED, "height,width"),
-        ((1, 8, 8, 1), InputOptions(scale=1, mean=(1.0, 2.0)), "one a channel"),
-        ((1, 8, 8, 1), InputOptions(scale=1, size=(9, 8)), "size=9,8 is stated"),
+        ((1, 8, 8, 1), InputOptions(scale=1, mean=(1.0, 2.0)), "channel"),
+        ((1, 8, 8, 1), InputOptions(scale=1, size=(9, 8)), "size=9,8"),
     ],
 )
 def test_what_nobody_states_is_asked_for(shape, stated, words) -> None:  # type: ignore[no-untyped-def]

@@ -314,9 +314,9 @@ def test_values_that_are_no_numbers_are_refused_on_either_side(value: float) -> 
 @pytest.mark.parametrize(
     ("result", "words"),
     [
-        (np.zeros(0, np.float32), r"changed the shape \(16000,\) to \(0,\)"),
-        (np.zeros((2, 9), np.float32), r"changed the shape \(16000,\) to \(2, 9\)"),
-        (np.zeros(9), "returned float64, where a float32 array was due"),
+        (np.zeros(0, np.float32), r"shape \(16000"),
+        (np.zeros((2, 9), np.float32), r"shape \(16000"),
+        (np.zeros(9), "returned float64"),
     ],
 )
 def test_an_operator_that_declares_another_length_may_change_no_more(

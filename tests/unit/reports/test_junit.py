@@ -85,14 +85,6 @@ def test_each_device_that_searched_for_itself_has_a_suite(tmp_path):
     assert "cause: hardware" in cases(found["host"])["s/1.png"].result[0].text
 
 
-def test_class_names_stand_for_numbers(every_status):
-    with every_status() as store:
-        (result,) = cases(suites(store, class_names=["cat", "dog", "eel"])["pi.bench"])[
-            "near"
-        ].result
-    assert "dog at L2" in result.message
-
-
 def test_whatever_names_and_details_hold_the_document_can_be_read(tmp_path):
     name = 'a\x00b\x1b[31m"<&>\n\ud7ff\uffff🦆.png'
     with Store.create(tmp_path / "c", {}) as store:

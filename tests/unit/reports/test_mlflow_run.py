@@ -84,9 +84,9 @@ def test_without_mlflow_the_sentence_says_what_to_install(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name the folder to write, or log the campaign with --mlflow"),
-        (["--mlflow-uri", "x"], "--mlflow-uri and --mlflow-experiment are for --mlflow; add it"),
-        (["out", "--mlflow-experiment", "x"], "are for --mlflow; add it"),
+        ([], "campaign with --mlflow"),
+        (["--mlflow-uri", "x"], "--mlflow-uri and --mlflow-experiment"),
+        (["out", "--mlflow-experiment", "x"], "--mlflow; add"),
     ],
 )
 def test_what_is_missing_is_said(tmp_path: Path, arguments: list[str], words: str) -> None:

@@ -1,7 +1,5 @@
 """A ranking on the terminal."""
 
-from pathlib import Path
-
 import pytest
 from campaign_stores import Ended, candidate
 
@@ -54,21 +52,3 @@ def test_a_narrow_terminal_leaves_out_the_least_needed(
     assert "disagreement" in table[0]
     assert "median" not in table[0]
     assert max(len(line) for line in out.splitlines() if "─" in line) <= 60
-
-
-def test_the_table_has_the_p_that_decides(
-    ranking: Ranking, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for width in (220, 60):
-        out = " ".join(printed(ranking, width, capsys, monkeypatch).split())
-        assert "above 0.0167" in out
-        assert "0.001 best" in out
-
-
-def test_a_tie_for_want_of_seeds_is_reported_in_the_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = rank_campaigns(
-        [candidate(tmp_path / name, [Ended(level)] * 3) for name, level in (("a", 0.1), ("b", 0.8))]
-    )
-    assert "too few seeds" in printed(few, 120, capsys, monkeypatch)

@@ -86,16 +86,6 @@ def test_a_long_chain_takes_two_lines_at_most_unless_all_of_it_is_asked_for(
     assert "kernel" not in everything
 
 
-def test_triggers_that_no_mutation_led_to_are_no_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    print_summary(summarize(campaign(tmp_path / "c", [[], []])), False)
-    shown = capsys.readouterr().out
-    assert "success rate" in shown
-    assert "natural corruptions" not in shown
-    assert "set/" not in shown
-
-
 def test_every_exported_line_has_the_words_of_its_steps(tmp_path: Path) -> None:
     export_campaign(campaign(tmp_path / "c", [[JPEG, GONE], []]), tmp_path / "out")
     lines = (tmp_path / "out" / "triggers.jsonl").read_text().splitlines()

@@ -384,7 +384,7 @@ def test_an_error_while_a_result_is_kept_stops_the_run() -> None:
         raise OSError("the disk is gone")
 
     scheduler = scheduler_over(make_seeds(30, Linear(), Linear(5e-3)), Device(Linear(5e-3)))
-    with pytest.raises(OSError, match="disk"):
+    with pytest.raises(OSError, match="the disk"):
         scheduler.run(refuse)
 
 

@@ -102,7 +102,7 @@ def test_several_channels_are_mixed_to_their_mean(tmp_path):
     write(tmp_path / "b.wav", tone(hz=300))
     loaded = load(tmp_path)
     np.testing.assert_allclose(loaded.seeds[0].sample, (left + right) / 2, atol=1e-7)
-    assert loaded.notices == ["1 recording had several channels; their mean was taken."]
+    assert "several channels" in "\n".join(loaded.notices)
 
 
 def test_another_rate_is_refused_with_the_way_out(tmp_path):
@@ -119,10 +119,7 @@ def test_other_rates_are_resampled_and_the_empty_octave_is_reported(tmp_path):
         assert len(seed.sample) == RATE
         inner = slice(200, -200)
         assert np.abs(seed.sample[inner] - tone()[inner]).max() < 1e-3
-    assert loaded.notices == [
-        "1 recording of 8000 Hz resampled to 16000 Hz; there is nothing in it above 4000 Hz.",
-        "1 recording of 44100 Hz resampled to 16000 Hz.",
-    ]
+    assert numbers("\n".join(loaded.notices)) == "1 8000 16000 4000 1 44100 16000"
 
 
 def test_unusable_files_are_skipped_and_named(tmp_path):
@@ -181,12 +178,7 @@ def test_odd_recordings_are_kept_and_reported(tmp_path):
     assert len(loaded.seeds) == 5
     assert max(np.abs(seed.sample).max() for seed in loaded.seeds) == 1
     assert [len(seed.sample) for seed in loaded.seeds if seed.id == "short.wav"] == [RATE // 2]
-    assert loaded.notices == [
-        "1 clip shorter than the 1 s that the model takes; its preprocessing adds silence at the end.",
-        "2 recordings clipped: several samples in a row are at full scale; all were kept.",
-        "1 clip went beyond [-1, 1], and end there now.",
-        "1 clip silent, all samples 0; all were kept.",
-    ]
+    assert numbers("\n".join(loaded.notices)) == "1 1 2 1 1 1 1 0"
 
 
 def test_a_longer_file_needs_a_rule(tmp_path):
@@ -196,7 +188,7 @@ def test_a_longer_file_needs_a_rule(tmp_path):
     first = load(path, cut="first")
     assert first.ids == ["a.wav"]
     np.testing.assert_allclose(first.seeds[0].sample, tone(), atol=1e-4)
-    assert first.notices == ["1 recording longer than 1 s; the first 1 s of each was taken."]
+    assert numbers("\n".join(first.notices)) == "1 1 1"
 
 
 @pytest.mark.parametrize(("rate", "frames"), [(RATE, RATE + 1), (2 * RATE, 2 * RATE + 2)])
@@ -376,11 +368,11 @@ def test_an_archive(tmp_path, dtype):
     ("arrays", "part"),
     [
         ({"audio": np.zeros((2, 5), "f4")}, "no 'rate'"),
-        ({"audio": np.zeros((2, 5), "f4"), "rate": 0.5}, "one whole number"),
-        ({"audio": np.zeros((2, 5), "f8"), "rate": 8}, "float64; it must be float32"),
-        ({"audio": np.zeros((2, 0), "f4"), "rate": 8}, "none of them empty"),
+        ({"audio": np.zeros((2, 5), "f4"), "rate": 0.5}, "whole number"),
+        ({"audio": np.zeros((2, 5), "f8"), "rate": 8}, "float64"),
+        ({"audio": np.zeros((2, 0), "f4"), "rate": 8}, "them empty"),
         ({"audio": np.zeros(5, "f4"), "rate": 8}, r"shape \[5\]"),
-        ({"images": np.zeros((2, 4, 4), "u1")}, "holds images, and the model takes audio"),
+        ({"images": np.zeros((2, 4, 4), "u1")}, "holds images"),
     ],
 )
 def test_archives_of_another_kind_are_refused(tmp_path, arrays, part):

@@ -25,18 +25,18 @@ def test_every_form_says_the_same(tmp_path, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("a.json", "{", "is not valid"),
-        ("a.json", '{"cat": "0"}', "'cat' the class '0'"),
-        ("a.json", '{"cat": true}', "the class True"),
-        ("a.json", '{"cat": -1}', "the class -1"),
+        ("a.json", "{", "valid"),
+        ("a.json", '{"cat": "0"}', "class '0'"),
+        ("a.json", '{"cat": true}', "class True"),
+        ("a.json", '{"cat": -1}', "class -1"),
         ("a.json", '{"0": ["n01440764", "tench"]}', "whole number"),
-        ("a.json", "[1, 2]", "must hold folder names"),
+        ("a.json", "[1, 2]", "folder names"),
         ("a.json", "{}", "is empty"),
-        ("a.toml", "cat = ", "is not valid"),
+        ("a.toml", "cat = ", "valid"),
         ("a.txt", " ", "is empty"),
-        ("a.txt", "\ncat", "ambiguous: entry 1 is empty"),
-        ("a.txt", "cat\n\ndog", "entry 2 is empty"),
-        ("a.txt", "cat\ndog\ncat", "entry 3 is the same as entry 1"),
+        ("a.txt", "\ncat", "entry 1"),
+        ("a.txt", "cat\n\ndog", "entry 2"),
+        ("a.txt", "cat\ndog\ncat", "entry 3"),
     ],
 )
 def test_what_is_wrong_is_reported(tmp_path, name, text, sentence):
@@ -46,8 +46,8 @@ def test_what_is_wrong_is_reported(tmp_path, name, text, sentence):
 
 
 def test_a_file_that_is_missing_or_no_text(tmp_path):
-    with pytest.raises(SeedError, match="read"):
+    with pytest.raises(SeedError, match="be read"):
         load_label_mapping(tmp_path / "missing.json")
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SeedError, match="read"):
+    with pytest.raises(SeedError, match="be read"):
         load_label_mapping(tmp_path / "a.txt")

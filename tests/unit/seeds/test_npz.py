@@ -49,15 +49,15 @@ def test_an_archive_of_colour_with_alpha_is_rgb(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        ({"x": np.zeros(3)}, "no array named 'images'; it has x: .* can't be yet"),
-        ({"images": np.zeros((2, 4, 6), np.float32)}, "float32; it must be uint8"),
-        ({"images": np.zeros((4, 6), np.uint8)}, r"shape \[4, 6\]"),
-        ({"images": np.zeros((2, 3, 4, 6), np.uint8)}, r"shape \[2, 3, 4, 6\]"),
+        ({"x": np.zeros(3)}, "named 'images'"),
+        ({"images": np.zeros((2, 4, 6), np.float32)}, "float32"),
+        ({"images": np.zeros((4, 6), np.uint8)}, r"shape \[4"),
+        ({"images": np.zeros((2, 3, 4, 6), np.uint8)}, r"shape \[2"),
         ({"images": np.zeros((0, 4, 6), np.uint8)}, "is empty"),
         ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.zeros(3, int)}, r"integers \[2\]"),
         ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.zeros(2)}, r"integers \[2\]"),
         ({"images": np.zeros((2, 4, 6), np.uint8), "labels": np.array([0, -1])}, "negative"),
-        ({"images": np.array([object()])}, "object; it must be uint8"),
+        ({"images": np.array([object()])}, "uint8"),
     ],
 )
 def test_an_archive_of_something_else(tmp_path, arrays, sentence):
@@ -79,7 +79,7 @@ def test_a_damaged_image_inside_an_archive(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF
     path.write_bytes(data)
-    with pytest.raises(SeedError, match="read"):
+    with pytest.raises(SeedError, match="be read"):
         load(path)
 
 
@@ -139,16 +139,16 @@ def array_of(shape, descr="|u1"):
     ("name", "header", "length", "sentence"),
     [
         ("images", array_of((1, 1 << 20, 1 << 10)), 1 << 30, "1,074 megapixels"),
-        ("images", array_of((1 << 30, 1, 1)), 1 << 30, "holds 1073741824 entries"),
+        ("images", array_of((1 << 30, 1, 1)), 1 << 30, "1073741824 entries"),
         ("labels", array_of((1 << 27,), "<i8"), 1 << 30, r"integers \[2\]"),
-        ("images", array_of((2, 4, 6)).replace(b", }", b", ("), 48, "header of its array"),
+        ("images", array_of((2, 4, 6)).replace(b", }", b", ("), 48, "header"),
         (
             "images",
             array_of((2, 4, 6)).replace(b"(2, 4, 6), ", b"(" * 11),
             48,
-            "header of its array",
+            "header",
         ),
-        ("labels", array_of((1 << 60,), "<i8"), 8, "holds 8 bytes where its shape says"),
+        ("labels", array_of((1 << 60,), "<i8"), 8, "holds 8"),
     ],
 )
 def test_what_an_archive_declares_is_checked_before_it_is_read(

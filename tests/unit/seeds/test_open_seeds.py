@@ -56,9 +56,7 @@ def test_class_folders_with_a_mapping(tmp_path):
     write(tmp_path / "emu" / "3.png", 3)
     loaded = load(tmp_path, labels={"cat": 5, "dog": 0})
     assert [seed.label for seed in loaded.seeds] == [5, 0, None]
-    assert loaded.notices == [
-        "1 image had no label: they are in no folder that the label mapping names."
-    ]
+    assert "no label" in "\n".join(loaded.notices)
 
 
 def test_a_mapping_that_fits_no_folder_is_refused(tmp_path):
@@ -143,7 +141,7 @@ def test_equal_images_are_kept_and_noticed(tmp_path):
         write(tmp_path / f"{name}.png", 1)
     loaded = load(tmp_path)
     assert len(loaded.seeds) == 3
-    assert loaded.notices == ["2 images had the same pixels as another one; all were kept."]
+    assert "2 images" in "\n".join(loaded.notices)
 
 
 def test_limit_counts_usable_images_only(tmp_path):
@@ -175,7 +173,7 @@ def test_iterating_again_begins_anew(tmp_path):
     for _ in range(2):
         assert [seed.id for seed in opened] == ["a.png", "b.png"]
         assert [entry.name for entry in opened.skipped] == ["c.png"]
-        assert opened.notices == ["1 image had the same pixels as another one; all were kept."]
+        assert "same pixels" in "\n".join(opened.notices)
 
 
 def test_a_seed_reports_the_digest_of_its_file(tmp_path):
@@ -283,7 +281,7 @@ def test_a_letterbox_has_the_image_scaled_in_its_middle_and_grey_borders(
 def test_transparency_is_noticed(tmp_path):
     image = np.full((4, 6, 4), 100, np.uint8)
     (tmp_path / "a.png").write_bytes(cv2.imencode(".png", image)[1].tobytes())
-    assert load(tmp_path).notices == ["1 image had transparent pixels; they were laid over black."]
+    assert "transparent pixels" in "\n".join(load(tmp_path).notices)
 
 
 def test_one_image_file(tmp_path):
@@ -295,7 +293,7 @@ def test_sources_that_are_none(tmp_path):
         load(tmp_path / "missing")
     with pytest.raises(SeedError, match=r"can't be read|no such file"):
         load(tmp_path / ("x" * 300))
-    with pytest.raises(SeedError, match="image"):
+    with pytest.raises(SeedError, match="no image"):
         load(tmp_path)
     (tmp_path / "a.txt").write_text("hello")
     with pytest.raises(SeedError, match="holds 1"):

@@ -184,7 +184,7 @@ def test_a_read_only_disk_is_reported_and_nobody_runs_a_campaign_there(small_dis
     with CampaignLock(small_disk / "c"):
         pass
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    with pytest.raises(StoreError, match="permissions"):
+    with pytest.raises(StoreError, match="its permissions"):
         CampaignLock(small_disk / "c").acquire()
     assert not CampaignLock.is_held(small_disk / "c")
 

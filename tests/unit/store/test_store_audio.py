@@ -43,7 +43,7 @@ def test_the_rate_is_known_when_the_campaign_is_opened_again(store):
 
 def test_audio_of_an_unknown_rate_is_refused_and_images_need_none(store):
     assert store.sample_rate is None
-    with pytest.raises(StoreError, match="audio"):
+    with pytest.raises(StoreError, match="the audio"):
         store.put_sample(CLIP)
     store.put_sample(np.ones((2, 2, 1), np.uint8))
 

@@ -77,7 +77,7 @@ def test_strategies_of_class_scores_are_refused(models: Any, name: str) -> None:
     ("models", "options", "problem"),
     [
         (of_values, {}, "state fitness=basic"),
-        (of_boxes, {"fitness": "targeted", "target": 1}, "of class scores"),
+        (of_boxes, {"fitness": "targeted", "target": 1}, "class scores"),
         (of_boxes, {"k": 3}, "k is 2"),
     ],
 )

@@ -154,12 +154,12 @@ def test_the_reference_without_states_asks_only_about_mutants_of_the_seed() -> N
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("dflare", {"variant": "code"}, "strategy dflare: option 'variant': .*'reference' or 'text'"),
+        ("dflare", {"variant": "code"}, "'variant': .*'reference'"),
         ("dflare", {"selection": "best"}, "option 'selection'"),
-        ("dflare-d", {"state_traceing": "false"}, "there is no option 'state_traceing'; its options are variant, "),
+        ("dflare-d", {"state_traceing": "false"}, "option 'state_traceing'"),
         ("dflare-r", {"overflow": 1}, "option 'overflow'"),
-        ("dflare-d", {"state_tracing": "true"}, "this strategy has state_tracing=false; use dflare"),
-        ("dflare-r", {"selection": "rank"}, "this strategy has selection=uniform; use dflare"),
+        ("dflare-d", {"state_tracing": "true"}, "state_tracing=false; use"),
+        ("dflare-r", {"selection": "rank"}, "selection=uniform; use"),
     ],
 )  # fmt: skip
 def test_a_wrong_option_is_named(name: str, options: dict[str, Any], words: str) -> None:

@@ -17,11 +17,8 @@ from onnx import helper
 from onnx_nets import saved
 from stored_json import changed_result
 
-from edgeflare.analysis import class_namer
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
-from edgeflare.reports import classes_document
-from edgeflare.reports.document import to_markdown
 from edgeflare.store import CampaignLock, Store
 from edgeflare_whitebox import (
     ActivationProbabilities,
@@ -144,15 +141,6 @@ def test_the_figures_are_those_of_the_library(home: Path) -> None:
         assert one["original"] != one["deployed"]
 
 
-def test_a_stored_result_is_read_back(home: Path) -> None:
-    found = classes_of_campaign(home / "c")
-    with Store.open(home / "c") as store:
-        assert stored_classes(store) == found
-    assert json.loads(json.dumps(found.to_json())) == inspect(home, "--json").json
-    text = to_markdown(classes_document(found, class_namer(home / "c", NAMES)))
-    assert "Class elk" in text
-
-
 @pytest.mark.extended
 def test_the_page_has_tables_decisions_and_seeds(home: Path, window: Browser) -> None:
     assert edgeflare("report", "c", home=home).code == 0
@@ -272,7 +260,7 @@ def _texts(store: Store) -> None:
     [
         (_texts, (), "returns transcripts"),
         (None, ("--layer", "nothing"), "no tensor 'nothing'"),
-        (None, ("--profile", "nothing"), "there are no seeds at "),
+        (None, ("--profile", "nothing"), "seeds"),
         (None, ("--original", "nothing.onnx"), "isn't there"),
         (None, ("--class-names", "nothing.txt"), "nothing.txt"),
     ],

@@ -272,16 +272,16 @@ def test_importance_of_another_format_is_refused_before_anything_is_read(
 @pytest.mark.parametrize(
     ("spoil", "flags", "words"),
     [
-        (lambda home: shutil.rmtree(home / "c"), (), "there is no campaign folder"),
-        (_moved, (), "the original model /nowhere/original.onnx isn't there"),
-        (_changed, (), "isn't the original model that the campaign in"),
-        (_of_pytorch, (), "tensors are read in ONNX and TFLite models"),
-        (_damaged, (), "is damaged: what is known of the original can't be read"),
-        (_without_seeds, (), "has no seeds yet"),
-        (None, ("--layer", "b9"), "the model has no tensor 'b9'"),
-        (None, ("--criterion", "MCDC"), "there is no criterion MCDC; take NC, KMNC"),
-        (None, ("--profile", "nowhere"), "there are no seeds at nowhere"),
-        (None, ("--original", DEMO / "deployed.tflite"), "isn't the original model"),
+        (lambda home: shutil.rmtree(home / "c"), (), "campaign folder"),
+        (_moved, (), "original model /nowhere/original.onnx"),
+        (_changed, (), "original model"),
+        (_of_pytorch, (), "ONNX and TFLite"),
+        (_damaged, (), "original"),
+        (_without_seeds, (), "seeds yet"),
+        (None, ("--layer", "b9"), "tensor 'b9'"),
+        (None, ("--criterion", "MCDC"), "MCDC; take NC"),
+        (None, ("--profile", "nowhere"), "seeds at nowhere"),
+        (None, ("--original", DEMO / "deployed.tflite"), "original model"),
     ],
 )
 def test_what_can_not_be_measured_is_told(

@@ -187,7 +187,7 @@ def test_inputs_without_an_answer_are_left_out() -> None:
     mixed = list(itertools.chain.from_iterable((one, odd) for one in RECORDS[:100]))
     found = inspect([BRIGHT, CORNER], tuple(MEASURES), mixed)
     assert (found.records, found.failed, found.counts) == (200, 100, (100, 100))
-    with pytest.raises(ModelError, match="prepared"):
+    with pytest.raises(ModelError, match="be prepared"):
         inspect([BRIGHT], data=[odd] * 300)
 
 

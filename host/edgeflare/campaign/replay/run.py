@@ -11,12 +11,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
-
-from pydantic import BaseModel, Field
+from typing import TYPE_CHECKING, Any, get_args
 
 from edgeflare._internal.files import file_sha256, new_folder_name
-from edgeflare._internal.flags import FILES
 from edgeflare.answers import kind_of_output
 from edgeflare.campaign import executor
 from edgeflare.campaign.context import RunContext, RunOptions
@@ -28,7 +25,6 @@ from edgeflare.campaign.provenance import changed_additions
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source
 from edgeflare.campaign.seeds import expected_audio
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, load_config
-from edgeflare.campaign.settings.flags import Flag, FlagsOfCampaign, Typed
 from edgeflare.campaign.settings.models import SeedsConfig, StatedOutput
 from edgeflare.devices import LOCAL, Device, load_inventory, resolve_device
 from edgeflare.errors import StoreError, UsageError
@@ -43,47 +39,6 @@ from edgeflare.words import replay
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-_INPUTS = "Inputs"
-
-
-class ReplaySettings(BaseModel):
-    """What ``replay`` is told; `stated` is what is otherwise than in the campaign."""
-
-    campaign: Annotated[str | None, Flag("--campaign", metavar="PATH", panel=FILES)] = Field(
-        None,
-        description="A campaign.toml, or a campaign's folder, whose models, devices and limits are "
-        "taken. A corpus has none of its own.",
-    )
-    trigger: Annotated[tuple[str, ...], Flag("--trigger", metavar="SEED_ID", panel=_INPUTS)] = (
-        Field(
-            (),
-            description="Only the trigger that was found from this seed, with what both models said then "
-            "and say now; may be repeated. Leaves nothing behind without --out.",
-        )
-    )
-    only: Annotated[str | None, Flag("--only", metavar="KIND", panel=_INPUTS)] = Field(
-        None,
-        description="triggers, or seeds: the seed inputs on which the models agreed. Default: both.",
-    )
-    stated: Annotated[
-        Typed,
-        FlagsOfCampaign(
-            *("original", "deployed", "input", "original_input", "deployed_input"),
-            *("deployed_output", "input_name", "original_input_name", "deployed_input_name"),
-            *("fixed_inputs", "original_fixed_inputs", "deployed_fixed_inputs"),
-            *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
-            *("inventory", "confirmations", "out", "store", "samples"),
-            original={"help": "The original model, where it has moved or changed."},
-            deployed={"help": "The new deployed model; by default the campaign's."},
-            device={"help": "Other devices than the campaign's; may be repeated."},
-            confirmations={
-                "help": "How often a deviation is sent again; by default as in the campaign.",
-                "panel": _INPUTS,
-            },
-        ),
-    ] = Field(default_factory=Typed)
-
 
 ONLY = ("triggers", "seeds")
 """The kinds of inputs that a replay can be limited to."""

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from campaign_stores import Ended, candidate
 
 from edgeflare import rank_campaigns
@@ -43,28 +42,6 @@ class TestTies:
 
 
 class TestTheOriginal:
-    @pytest.mark.parametrize(
-        ("nothing", "deployed", "told"),
-        [
-            (False, "aa", "Candidate copy is the original itself"),
-            (
-                True,
-                "bb",
-                "Candidate copy answers every seed as the original does and has no trigger",
-            ),
-        ],
-    )
-    def test_the_original_among_the_candidates_is_reported(
-        self, tmp_path: Path, nothing: bool, deployed: str, told: str
-    ) -> None:
-        ended = [Ended(status=Status.GAVE_UP)] * SEEDS if nothing else steady(0.1)
-        folders = [
-            candidate(tmp_path / "copy", ended, deployed=deployed),
-            candidate(tmp_path / "pruned", steady(0.5), deployed="cc"),
-        ]
-        (note,) = rank_campaigns(folders).notes
-        assert note.startswith(told)
-
     def test_a_candidate_that_answers_otherwise_is_not_taken_for_the_original(
         self, tmp_path: Path
     ) -> None:

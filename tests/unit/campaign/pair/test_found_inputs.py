@@ -33,12 +33,12 @@ def notes(result: FoundInputs) -> list[str]:
 @pytest.mark.parametrize(
     ("likeliest", "before", "words"),
     [
-        ({}, MEAN, "with scale=1 instead of mean=127.5, std=127.5"),
-        (MEAN, {}, "with mean=127.5, std=127.5 instead of scale=1"),
-        ({**MEAN, "scale": (1, 255)}, {"scale": (1, 255)}, "mean=127.5, std=127.5 instead of no"),
-        ({"color": "BGR"}, {}, "with color=BGR instead of color=RGB"),
-        ({}, {"orientation": "flip"}, "with orientation=upright instead of orientation=flip"),
-        ({"clip": (-1.0, 1.0)}, {}, "with clip=-1,1 instead of no clip"),
+        ({}, MEAN, "mean=127.5, std=127.5"),
+        (MEAN, {}, "mean=127.5, std=127.5 instead"),
+        ({**MEAN, "scale": (1, 255)}, {"scale": (1, 255)}, "mean=127.5, std=127.5 instead"),
+        ({"color": "BGR"}, {}, "color=BGR instead"),
+        ({}, {"orientation": "flip"}, "orientation=upright instead"),
+        ({"clip": (-1.0, 1.0)}, {}, "clip=-1,1 instead"),
     ],
 )
 def test_both_sides_of_a_change_are_named(

@@ -191,17 +191,17 @@ def _gallery(path: Path, what: str) -> Path:
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("missing", "there is no file .* with the gallery"),
-        ("text", "is no .npz"),
-        ("array", "is no .npz"),
-        ("name", "has no array `embeddings`; it has rows"),
-        ("objects", "pickled objects aren't read"),
-        ("complex", "no embeddings of real numbers"),
-        ("endless", "that is 0 or not finite"),
-        ("size", "the model returns 5 values"),
-        ("one", "two at least"),
-        ("zero", "that is 0 or not finite"),
-        ("twice", r"the same embedding in rows 0 and 2 \(counted from 0\)"),
+        ("missing", "gallery"),
+        ("text", "no .npz"),
+        ("array", "no .npz"),
+        ("name", "array `embeddings`"),
+        ("objects", "pickled objects"),
+        ("complex", "real numbers"),
+        ("endless", "finite"),
+        ("size", "returns 5"),
+        ("one", "least"),
+        ("zero", "finite"),
+        ("twice", r"2 \(counted"),
     ],
 )
 def test_a_file_that_is_no_gallery(tmp_path: Path, stack: ExitStack, what: str, words: str) -> None:

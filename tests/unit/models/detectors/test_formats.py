@@ -215,14 +215,14 @@ def test_candidates_reach_a_quarter_of_the_confidence() -> None:
 @pytest.mark.parametrize(
     ("options", "shapes", "words"),
     [
-        ({"kind": "yolo"}, [(1, 1000)], "no head of kind yolo"),
-        ({"kind": "yolo-objectness"}, [(1, 5, 400)], "no head of kind yolo-objectness"),
-        ({"kind": "yolo"}, [(1, 84, 400), (1, 3)], "reads 1 outputs, and here are 2"),
-        ({"kind": "yolo", "outputs": ("x",)}, [(1, 84, 400)], "has no output 'x'"),
-        ({"kind": "end-to-end"}, [(1, 300, 7)], "no list of objects"),
-        ({"kind": "ssd"}, [(1, 10), (1, 10, 4), (1, 10), (1,)], "name them, in this order"),
-        ({"kind": "ssd-raw"}, [(1, 10, 4), (1, 12, 4)], "boxes .* of the same anchors"),
-        ({"kind": "fastestdet"}, [(1, 5, 22, 22)], "no grid with the channels"),
+        ({"kind": "yolo"}, [(1, 1000)], "kind yolo"),
+        ({"kind": "yolo-objectness"}, [(1, 5, 400)], "kind yolo-objectness"),
+        ({"kind": "yolo"}, [(1, 84, 400), (1, 3)], "1 outputs"),
+        ({"kind": "yolo", "outputs": ("x",)}, [(1, 84, 400)], "output 'x'"),
+        ({"kind": "end-to-end"}, [(1, 300, 7)], "objects"),
+        ({"kind": "ssd"}, [(1, 10), (1, 10, 4), (1, 10), (1,)], "name them"),
+        ({"kind": "ssd-raw"}, [(1, 10, 4), (1, 12, 4)], "same anchors"),
+        ({"kind": "fastestdet"}, [(1, 5, 22, 22)], "channels"),
     ],
 )
 def test_outputs_that_are_none_of_the_format(

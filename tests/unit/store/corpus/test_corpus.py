@@ -252,7 +252,7 @@ def test_what_an_older_model_deviated_on_is_fixed_once_a_newer_one_agrees(corpus
 
 def test_exactly_one_thing_is_removed_at_a_time(corpus):
     for given in ({}, {"model": "int8", "pair": (4, 9)}):
-        with pytest.raises(UsageError, match="three"):
+        with pytest.raises(UsageError, match="the three"):
             corpus.remove(**given)
     with pytest.raises(UsageError, match="more"):
         corpus.remove(fixed_for=-1)

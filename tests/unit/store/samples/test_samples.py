@@ -32,17 +32,6 @@ def image(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (4, 5, 3), dtype=np.uint8)
 
 
-def change(samples: Samples, digest: str, data: bytes) -> None:
-    """Replace a sample's bytes behind its back."""
-    if isinstance(samples, SampleFiles):
-        samples.path(digest).write_bytes(data)
-        return
-    import fsspec
-
-    with fsspec.open(f"{samples.place}/{digest[:2]}/{digest}.npy", "wb") as file:
-        file.write(data)
-
-
 def test_what_is_put_is_read_back_by_any_who_open_the_place(
     samples: Samples, place: str | Path
 ) -> None:
@@ -106,21 +95,6 @@ def test_audio_is_read_back_whether_or_not_its_rate_is_known(
         assert np.array_equal(other.get(digest), audio)
     samples.remove([digest])
     assert not open_samples(place).exists(digest)
-
-
-def test_a_missing_sample_is_named(samples: Samples) -> None:
-    digest = samples.digest(image(1))
-    assert not samples.exists(digest)
-    with pytest.raises(StoreError, match=f"{digest}.npy"):
-        samples.get(digest)
-
-
-@pytest.mark.parametrize("bytes_", [b"", b"other"])
-def test_a_damaged_sample_is_named(samples: Samples, place: str | Path, bytes_: bytes) -> None:
-    digest = samples.put(image(1))
-    change(samples, digest, bytes_)
-    with pytest.raises(StoreError, match=f"{digest}.npy"):
-        open_samples(place).get(digest)
 
 
 def test_removed_samples_are_gone_and_can_be_put_again(samples: Samples) -> None:
