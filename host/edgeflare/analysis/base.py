@@ -5,9 +5,10 @@ command, ``edgeflare analyse NAME CAMPAIGN``, whose flags its settings state. It
 stored in the campaign, and its sections are in every report. EdgeFlare's own are such objects, too.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -22,7 +23,7 @@ from edgeflare.campaign.events import Notice
 from edgeflare.document import Block, Heading, Name, Section, Text
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
 from edgeflare.store import CampaignLock, Store
-from edgeflare.store.analyses import UnitRows
+from edgeflare.store.analyses import AnalysisRun, UnitRows
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
@@ -43,8 +44,8 @@ class Analysis(Protocol[S, R]):
     `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
     codes, which is stored as JSON. With the `scope` "campaigns" it takes several, and what it returns
     isn't stored. One that is `exclusive` has the campaign locked while it runs, so that nobody else
-    writes to it; others may be run while the campaign runs. One that isn't `stored` is computed anew
-    for every report, or keeps what it finds itself, as in a campaign of its own.
+    writes to it; others may be run while the campaign runs. What isn't `stored` isn't shown by
+    reports, unless they compute it anew.
 
     Two further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
     the result's fields; ``advice(result)`` returns a line for the user on what to do next.
@@ -131,16 +132,20 @@ def run_as(
     with Store.open(folder.absolute()) as store:
         exclusive = getattr(plugin, "exclusive", False)
         with CampaignLock(store.folder) if exclusive else nullcontext():
-            resume: MutableMapping[str, Any] = {}
+            values = stated.model_dump(mode="json")
+            lock: Callable[[], AbstractContextManager[Any]]
+            lock = nullcontext if exclusive else partial(CampaignLock, store.folder)
+            resume = _Resume(partial(store.analysis_run, name, values), lock)
             inner = replace(context, folder=store.folder.joinpath, resume=resume)
             result, rows = _run(plugin, name, store, stated, inner)
             if not getattr(plugin, "stored", True):
                 return result
             try:
-                with nullcontext() if exclusive else CampaignLock(store.folder):
-                    store.add_result(
-                        name, result, settings=stated.model_dump(mode="json"), units=rows
-                    )
+                with lock():
+                    if resume.run is not None:
+                        resume.run.finish(result, rows)
+                    else:
+                        store.add_result(name, result, settings=values, units=rows)
             except DiskFullError:
                 raise
             except StoreError as error:
@@ -152,6 +157,61 @@ def run_as(
                 changed: R = replace(with_notices, notices=(*with_notices.notices, text))
                 return changed
     return result
+
+
+class _Resume(MutableMapping[str, Any]):
+    """What a run of an analysis finished before it was interrupted.
+
+    What is put here is stored at once, as far as the campaign's folder lets that be now; `run` is the
+    stored run, None as long as nobody has asked.
+    """
+
+    def __init__(
+        self, begin: Callable[[], AnalysisRun], lock: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        self.run: AnalysisRun | None = None
+        self._begin, self._lock = begin, lock
+        self._parts: dict[str, Any] | None = None
+
+    def _known(self) -> dict[str, Any]:
+        if self._parts is None:
+            self._parts = {}
+            with _unless_it_is_written(), self._lock():
+                self.run = self._begin()
+                self._parts = dict(self.run.parts)
+        return self._parts
+
+    def __getitem__(self, name: str) -> Any:
+        return self._known()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._known()[name] = value
+        if self.run is not None:
+            with _unless_it_is_written(), self._lock():
+                self.run.parts[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._known()[name]
+        if self.run is not None:
+            with _unless_it_is_written(), self._lock():
+                self.run.parts.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+
+@contextmanager
+def _unless_it_is_written() -> Iterator[None]:
+    """Go on without storing where another process writes to the campaign, or nobody may."""
+    try:
+        yield
+    except DiskFullError:
+        raise
+    except StoreError:
+        return
 
 
 def _run(

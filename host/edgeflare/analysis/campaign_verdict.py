@@ -83,28 +83,12 @@ class _Seed(NamedTuple):
     is_tied: bool
 
 
-class _OwnAnswer(NamedTuple):
-    """Whether a model decides otherwise than the original, and whether it is right."""
-
-    flips: bool
-    is_right: bool
-
-
-class _Failed(NamedTuple):
-    """Numbers of seeds at which the deployed model had no answer, and of those with a label."""
-
-    inputs: int
-    labelled: int
-
-
-_NONE_FAILED = _Failed(0, 0)
-
-
-class _ReferenceAnswer(NamedTuple):
-    """What is kept of a reference's answer to a seed: the class is None of a tie, and of none."""
-
-    decision: Decision
-    label: int | None
+_OwnAnswer: TypeAlias = tuple[bool, bool]
+"""Whether a model decides otherwise than the original on a seed, and whether it is right."""
+_ReferenceAnswer: TypeAlias = tuple[Decision, int | None]
+"""A reference's decision on a seed, and its class: None of a tie, and of answers without one."""
+_Answer: TypeAlias = tuple[float | None, bool]
+"""How far a model's answer is from the original's, and whether the two decide differently."""
 
 
 def _own_inputs(
@@ -117,12 +101,12 @@ def _own_inputs(
     seeds: dict[str, _Seed] = {}
     deployed: dict[str, _OwnAnswer] = {}
     checked: list[SeedFigures] = []
-    failures, failed = _deployed_failures(store, replica), _NONE_FAILED
+    failures = _deployed_failures(store, replica)
+    failed: list[bool] = []  # seeds without the deployed model's answer: whether they have a label
     for record in store.seeds(replica):
         if record.outputs is None:
             if record.id in failures:
-                is_labelled = record.label is not None
-                failed = _Failed(failed.inputs + 1, failed.labelled + is_labelled)
+                failed.append(record.label is not None)
             continue
         original, answer, decision = record.outputs
         if original is None or answer is None or not is_finite(original):
@@ -135,8 +119,8 @@ def _own_inputs(
         deployed[record.id] = _answer(seed, _clear_label(answer), decision)
     answers = {
         name: {
-            seed_id: _answer(seeds[seed_id], one.label, one.decision)
-            for seed_id, one in of_seeds.items()
+            seed_id: _answer(seeds[seed_id], label, decision)
+            for seed_id, (decision, label) in of_seeds.items()
             if seed_id in seeds
         }
         for name, of_seeds in references.items()
@@ -190,7 +174,7 @@ def _deployed_failures(store: Store, replica: str) -> set[str]:
 
 def _answer(seed: _Seed, label: int | None, decision: Decision) -> _OwnAnswer:
     flips = decision in _DEVIATIONS or (decision is Decision.TIE and not seed.is_tied)
-    return _OwnAnswer(flips, seed.label is not None and seed.label == label)
+    return flips, seed.label is not None and seed.label == label
 
 
 def _clear_label(answer: Output) -> int | None:
@@ -202,15 +186,15 @@ def _figures(
     seeds: Mapping[str, _Seed],
     answers: Mapping[str, _OwnAnswer],
     among: Collection[str],
-    failed: _Failed = _NONE_FAILED,
+    failed: Sequence[bool] = (),
 ) -> OwnFigures:
-    pairs = [(seeds[name], answers[name]) for name in among]
-    labelled = [(seed.is_right, one.is_right) for seed, one in pairs if seed.label is not None]
+    pairs = [(seeds[name], *answers[name]) for name in among]
+    labelled = [(seed.is_right, right) for seed, _, right in pairs if seed.label is not None]
     return OwnFigures(
-        inputs=len(pairs) + failed.inputs,
-        flips=sum(one.flips for _, one in pairs) + failed.inputs,
-        failed=failed.inputs,
-        failed_labelled=failed.labelled,
+        inputs=len(pairs) + len(failed),
+        flips=sum(flips for _, flips, _ in pairs) + len(failed),
+        failed=len(failed),
+        failed_labelled=sum(failed),
         labelled=len(labelled),
         original_right=sum(before for before, _ in labelled),
         right=sum(after for _, after in labelled),
@@ -291,13 +275,6 @@ def _is_unhealthy(found: Soundness | None) -> bool:
     return found is not None and found.verdict == "worse" and bool(found.references)
 
 
-class _Answer(NamedTuple):
-    """How far a model's answer is from the original's, and whether the two decide differently."""
-
-    total_variation: float | None
-    deviates: bool
-
-
 class _Input(NamedTuple):
     """An input of the survey, and the deployed model's answer."""
 
@@ -319,14 +296,14 @@ def _judged(store: Store, confidence: float = 0.95) -> Soundness | None:
         return None
     references = {
         name: {
-            one.key: _Answer(one.total_variation, one.decision in _DEVIATIONS)
+            one.key: (one.total_variation, one.decision in _DEVIATIONS)
             for one in store.reference_answers(name, "survey")
         }
         for name in facts
     }
     of_seeds = {
         name: {
-            one.seed_id: _ReferenceAnswer(one.decision, _clear_label(one.deployed))
+            one.seed_id: (one.decision, _clear_label(one.deployed))
             for one in store.reference_answers(name, OWN)
         }
         for name in facts
@@ -363,7 +340,7 @@ def _by_survey(store: Store, replica: str, references: _References, confidence: 
     distinct: dict[str, _Input] = {}
     for one in store.survey(replica, "survey"):
         if one.deployed is not None and one.key in shared:
-            answer = _Answer(one.total_variation, one.confident_deviation)
+            answer = (one.total_variation, one.confident_deviation)
             about = _Input(one.key, one.family, one.severity, answer)
             distinct.setdefault(one.sample, about)
     inputs = list(distinct.values())
@@ -408,8 +385,8 @@ def _scores(inputs: Sequence[_Input], answers: Sequence[_Answer]) -> SurveyScore
         [one.key[0] for one in inputs],
         [one.family for one in inputs],
         [one.severity for one in inputs],
-        np.array([answer.total_variation for answer in answers], np.float64),
-        np.array([answer.deviates for answer in answers], np.bool_),
+        np.array([apart for apart, _ in answers], np.float64),
+        np.array([deviates for _, deviates in answers], np.bool_),
     )
 
 

@@ -10,11 +10,11 @@ from edgeflare.answers.parts import (
     ObjectCounts,
     Picture,
     Pieces,
-    ReportWords,
     Tolerance,
     decision_of,
     jsonable,
 )
+from edgeflare.words.answers import ReportWords
 
 __all__ = [
     "A",

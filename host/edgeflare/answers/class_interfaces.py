@@ -18,6 +18,7 @@ from edgeflare.answers.outputs import (
 )
 from edgeflare.answers.scores import LABELS, SCORES
 from edgeflare.errors import ModelError
+from edgeflare.words.answers import taken_for_probabilities, taken_for_sigmoids
 from edgeflare_agent.audio_spec import AudioSpec
 from edgeflare_agent.image_spec import TensorInfo
 
@@ -140,13 +141,5 @@ def scores_form(
     if off <= _SUM_TOLERANCE:
         return kind, ""
     if original is None:
-        return "sigmoid", (
-            f"the {whose} model's outputs are taken for independent sigmoids, since all lie in [0, "
-            f"1], and their sum is up to {off:.2g} off 1; they are divided by their sum. State "
-            "`--task multi-label` if several classes may be meant, `--output logits` if they are none, "
-            "`--output probabilities` to leave them as they are"
-        )
-    return kind, (
-        f"the {whose} model's outputs are taken for probabilities, since all lie in [0, 1], but "
-        f"their sum is up to {off:.2g} off 1; state `--output logits` if they are none"
-    )
+        return "sigmoid", taken_for_sigmoids(whose, off)
+    return kind, taken_for_probabilities(whose, off)

@@ -18,7 +18,6 @@ from edgeflare.answers.parts import (
     Name,
     ObjectCounts,
     Pieces,
-    ReportWords,
     Tolerance,
     decision_of,
     jsonable,
@@ -27,6 +26,7 @@ from edgeflare.answers.parts import (
 from edgeflare.document import Block, KeyFigure
 from edgeflare.errors import UsageError
 from edgeflare.types import Decision, Sample, Search, Seed
+from edgeflare.words.answers import ReportWords
 
 A = TypeVar("A")
 """The type of the answers of a kind."""

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
-from edgeflare._internal.text import number_text, percent_text, shape_text
+from edgeflare._internal.text import shape_text
 from edgeflare.errors import ModelError
 from edgeflare.types import Task, ValueMeasure, Values
+from edgeflare.words import answers as words
 
 SMALLEST_SHARE = 1e-3
 """An element of the original smaller than this share of its largest one counts as this share of
@@ -95,24 +96,16 @@ def _less_cosine(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.float64
     return np.array([min(max(1.0 - cosine, 0.0), 2.0)])
 
 
-def _label_words(apart: float, original: Values, deployed: Values) -> str:
-    overlap = number_text(mean_iou(original, deployed))
-    return f"{percent_text(apart)} of the pixels have another label (mean IoU {overlap})"
-
-
 class Measure(NamedTuple):
     """How two answers of values are compared: a row of `MEASURES_OF_VALUES`, a name in `types.ValueMeasure`.
 
-    `words` is what the distance is, and `tell` a distance of two answers in a sentence. `read` makes
-    of an answer the array that is compared; `compare` takes both, [n], finite, and returns the
+    `read` makes of an answer the array that is compared; `compare` takes both, [n], finite, and returns the
     distances of their elements, or a single one of both, with the same bits on any processor
     (`_internal.exact`). `largest`: what no distance exceeds. `by_element`: elements may have
     tolerances of their own. `tasks`: those that it is for.
     """
 
-    words: str
     compare: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
-    tell: Callable[[float, Values, Values], str]
     read: Callable[[Values], NDArray[Any]] = lambda values: values.array
     largest: float = math.inf
     by_element: bool = False
@@ -121,36 +114,26 @@ class Measure(NamedTuple):
 
 MEASURES_OF_VALUES: Mapping[ValueMeasure, Measure] = {
     "labels": Measure(
-        "the share of pixels whose label differs",
         _labels_apart,
-        _label_words,
         read=label_map,
         largest=1.0,
         tasks=("dense",),
     ),
     "absolute": Measure(
-        "the largest difference of an element",
         _elements_apart,
-        lambda apart, *_: f"an element is {apart:.3g} apart",
         by_element=True,
     ),
     "relative": Measure(
-        "the largest difference of an element, relative to the original's",
         _relatively_apart,
-        lambda apart, *_: f"an element is {100 * apart:.3g} % apart",
         by_element=True,
     ),
     "cosine": Measure(
-        "1 less the cosine of both",
         _less_cosine,
-        lambda apart, *_: f"1 less the cosine is {apart:.3g}",
         largest=2.0,
     ),
 }
 
-MEASURES: Mapping[ValueMeasure, str] = {
-    name: measure.words for name, measure in MEASURES_OF_VALUES.items()
-}
+MEASURES: Mapping[ValueMeasure, str] = words.MEASURES
 """The measures, in words."""
 
 
@@ -158,7 +141,8 @@ def distance_words(original: Values, deployed: Values) -> str:
     """Return the distance of two answers of values: ``1.8 % of the pixels have another label``."""
     apart, measure = distance(original, deployed), MEASURES_OF_VALUES[original.rules.measure]
     if not np.isfinite(apart):
-        return "NaN or infinity among the values"
-    if original.rules.tolerances and measure.by_element:
-        return f"an element is {apart:.3g} times its tolerance apart"
-    return measure.tell(apart, original, deployed)
+        return words.NOT_FINITE
+    if original.rules.measure == "labels":
+        return words.pixels_apart(apart, mean_iou(original, deployed))
+    by_tolerance = bool(original.rules.tolerances) and measure.by_element
+    return words.values_apart(original.rules.measure, apart, by_tolerance=by_tolerance)

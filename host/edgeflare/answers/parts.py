@@ -111,28 +111,6 @@ class Card(NamedTuple):
     maps: tuple[Picture, ...] = ()
 
 
-class ReportWords(NamedTuple):
-    """How reports word what is found of a kind; `deviate` and `where_sure` are of the survey.
-
-    `margin` is what a margin is, `severity` how one deviation is worse than another ({margin} is
-    filled in), `beside` where there is a trigger near nearly every seed, `severer` what finds worse
-    ones ("": nothing), `limit` the limit that is recommended first, and `unpaired` names findings
-    without a key of `Card.pairs`.
-    """
-
-    deviate: str = "differently"
-    where_sure: str = " on which the original is sure"
-    margin: str = "how sure a model is of its answer"
-    severity: str = (
-        "how severe the severest trigger is (by the smaller of both models' margins; a margin is "
-        "{margin})"
-    )
-    beside: str = "right beside its decision boundary"
-    severer: str = "look for severer triggers with --device-budget 8"
-    limit: str = "max_disagreement"
-    unpaired: str = "no labels"
-
-
 def later(name: str, *arguments: Any) -> Any:
     """Call what stands above the kinds of answers, by its dotted name ``module:function``."""
     return resolve_name(name)(*arguments)

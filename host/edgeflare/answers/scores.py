@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import distinct_number, percent_text
 from edgeflare.answers.kind import AnswerKind
-from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords, Tolerance, decision_of
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, Tolerance, decision_of
 from edgeflare.types import Decision, Scores
+from edgeflare.words.answers import OF_SCORES
 
 _TOLD = 3
 _SHOWN = 5
@@ -39,7 +40,7 @@ class ScoresKind(AnswerKind[Scores]):
     distance_name = "total_variation"
     disagreement = "the share of probability that both models put on different classes"
     shows_pairs = True
-    report_words = ReportWords(margin="how far a model's most probable class is above its next one")
+    report_words = OF_SCORES
     moves_with_input = False
 
     def accepts(self, answer: object) -> bool:

@@ -8,6 +8,7 @@ from edgeflare.answers.interface import ModelInterface, ModelOutputs
 from edgeflare.answers.outputs import text_output
 from edgeflare.answers.transcripts import TRANSCRIPTS
 from edgeflare.errors import ModelError, UsageError
+from edgeflare.words.answers import symbols_of_file
 from edgeflare_agent.decoding import decoder_in
 from edgeflare_agent.image_spec import TensorInfo
 
@@ -90,11 +91,7 @@ def text_interfaces(
     )
     origins = [source.identity.get("origin") for source in sources]
     for origin in list(filter(None, origins))[:1]:
-        first = first._replace(
-            inferred=f"outputs become text by the symbols in the metadata {origin!r} of the model's "
-            "file, as PP-OCR's models have it: a blank before them, a space after them; "
-            "`--decoder vocabulary=FILE` states others"
-        )
+        first = first._replace(inferred=symbols_of_file(origin))
     return first, second
 
 

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import counted, distinct_number
 from edgeflare.answers.kind import AnswerKind
-from edgeflare.answers.parts import Card, Margins, Name, Pieces, ReportWords
+from edgeflare.answers.parts import Card, Margins, Name, Pieces
 from edgeflare.document import Block, Heading, KeyFigure, table_of
 from edgeflare.statistics import CountedPair, counted_pairs
 from edgeflare.types import Output, Transcript
+from edgeflare.words.answers import OF_TRANSCRIPTS
 
 NO_WORD = "(nothing)"
 """Stands for a word that one of two transcripts does not have."""
@@ -251,10 +252,7 @@ class TranscriptKind(AnswerKind[Transcript]):
     disagreement = "the share of the words in which both models differ"
     shows_pairs = True
     page_part = "words"
-    report_words = ReportWords(
-        margin="that of the least sure of the words that differ",
-        severer="",  # of transcripts the strategy boundary has no such budget
-    )
+    report_words = OF_TRANSCRIPTS
 
     stated_outputs = ("auto", "transcript")
     tries_preprocessing = False

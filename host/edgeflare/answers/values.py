@@ -28,7 +28,6 @@ from edgeflare.answers.parts import (
     Name,
     Picture,
     Pieces,
-    ReportWords,
     Tolerance,
     jsonable,
     later,
@@ -37,6 +36,7 @@ from edgeflare.answers.scores import SCORES
 from edgeflare.document import KeyFigure
 from edgeflare.statistics import Spread, median, spread
 from edgeflare.types import Task, ValueMeasure, ValueRules, Values
+from edgeflare.words.answers import OF_VALUES
 
 DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
     "dense": "labels",
@@ -163,12 +163,7 @@ class ValuesKind(AnswerKind[Values]):
     largest_distance = math.inf
     disagreement = "the distance of both models' answers, by the campaign's measure"
     page_part = ""
-    report_words = ReportWords(
-        where_sure="",
-        severity="how far apart both answers to the worst trigger are",
-        beside="whose answers are just further apart than the tolerance",
-        severer="look for triggers with answers further apart with --device-budget 8",
-    )
+    report_words = OF_VALUES
     settings = ValuesConfig
 
     def accepts(self, answer: object) -> bool:
@@ -193,7 +188,7 @@ class ValuesKind(AnswerKind[Values]):
         if measure not in MEASURES_OF_VALUES:  # the settings' own check tells of it
             return Tolerance(str(measure), default=DEFAULT_TOLERANCES.get(task, default))
         compared = MEASURES_OF_VALUES[measure]
-        return Tolerance(compared.words, compared.largest, DEFAULT_TOLERANCES.get(task, default))
+        return Tolerance(MEASURES[measure], compared.largest, DEFAULT_TOLERANCES.get(task, default))
 
     def reader(self, side: Any) -> Any:
         from edgeflare.answers.value_outputs import ValuesReader

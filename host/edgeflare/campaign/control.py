@@ -43,6 +43,7 @@ from edgeflare.store.creation import remove_folder
 from edgeflare.store.database import batches, decoding, translate_errors
 from edgeflare.store.location import DATABASE_NAME, POINTER_NAME, is_campaign
 from edgeflare.store.lock import LOCK_NAMES
+from edgeflare.words import campaign as words
 
 _PERMANENT = (ModelError, PreflightError, StrategyError)
 """Errors that a second attempt would repeat, since the control's models and search are fixed."""
@@ -144,15 +145,13 @@ def run_control(
                 _warn_of_alarms(store, config, reporter)
         except _PERMANENT as error:
             why = str(error).removeprefix(_PREFIX)
-            _notice(f"the control can't be run: {why}", store, reporter)
+            _notice(words.CANT_RUN.format(why), store, reporter)
             store.state.control_refused = why
         store.state.control_finished = True
     except BaseException as error:
         with not_interrupted():
             reporter.end(state_after(error), str(error))
-            reporter(
-                Notice("the search is finished and kept, its control is not", resume=store.folder)
-            )
+            reporter(Notice(words.UNFINISHED, resume=store.folder))
         raise
     reporter.end("finished")
 
@@ -161,40 +160,22 @@ def _warn_of_alarms(store: Store, config: CampaignConfig, reporter: Reporter) ->
     """Warn of false alarms, once."""
     with Store.open(control_folder(store.folder)) as control:
         alarms = count_alarms(control)
+    copy = None if config.control_model is None else config.control_model.name
     if alarms.survey_alarms:
-        _notice(
-            f"the control's survey raised {alarms.survey_alarms} false alarms on "
-            f"{alarms.surveyed} inputs far from the seeds: {_cause(config)} makes the original decide differently there, so that "
-            "confident deviations of this campaign may mean no more",
-            store,
-            reporter,
+        text = words.survey_alarms(alarms.survey_alarms, alarms.surveyed, copy)
+        _notice(text, store, reporter)
+    if alarms.false_alarms:
+        setting = traits_of(config.search.oracle).setting
+        above = None
+        if setting == MARGIN_FLOOR and alarms.largest_margin is not None:
+            above = rounded_up(alarms.largest_margin)
+        text = words.alarms(
+            (alarms.false_alarms, alarms.searches),
+            (setting, getattr(config.search, setting)),
+            copy,
+            above,
         )
-    if not alarms.false_alarms:
-        return
-    setting = traits_of(config.search.oracle).setting
-    limit = f"{setting.replace('_', ' ')} of {getattr(config.search, setting):g}"
-    text = (
-        f"the control raised {alarms.false_alarms} false alarms in {alarms.searches} searches that "
-        f"asked the device: {_cause(config)} makes the original decide differently there at the "
-        f"{limit}, so that triggers of this campaign may mean no more"
-    )
-    if setting != MARGIN_FLOOR:
-        _notice(f"{text}; search anew with a larger --{setting}", store, reporter)
-        return
-    above = None if alarms.largest_margin is None else rounded_up(alarms.largest_margin)
-    if above is not None and above < 1:
-        text += (
-            f"; search anew with a --margin-floor well above {above:g}, the largest margin of a "
-            "false alarm (a search stops soon above the floor, so one just above it may bring "
-            "others)"
-        )
-    _notice(text, store, reporter)
-
-
-def _cause(config: CampaignConfig) -> str:
-    if config.control_model is None:
-        return "the same file, computed by other kernels,"
-    return f"other arithmetic, or that {config.control_model.name} is no equal copy of it,"
+        _notice(text, store, reporter)
 
 
 def _notice(text: str, store: Store, reporter: Reporter) -> None:
@@ -364,24 +345,12 @@ class SelfTest:
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong, a sentence each; none where EdgeFlare can be relied on here."""
-        found = [
-            f"{one.false_alarms} false alarms ({one.name}): on this machine rounding alone passes "
-            "for a deviation; raise --margin-floor in your campaigns, and please report it"
-            for one in self.pairs
-            if one.false_alarms
-        ]
-        found += [
-            f"nothing was found ({one.name}), where something is to be found: please report it"
-            for one in self.pairs
-            if not one.of_one_model and not one.triggers
-        ]
-        found += [
-            f"no search was possible ({one.name}): its model can't answer, or no search asked it; "
-            "please report it"
-            for one in self.pairs
-            if one.of_one_model and not one.searches
-        ]
-        return tuple(found)
+        pairs, alike = self.pairs, [one for one in self.pairs if one.of_one_model]
+        problems = [words.rounding_passes(p.name, p.false_alarms) for p in pairs if p.false_alarms]
+        others = [one for one in pairs if not one.of_one_model and not one.triggers]
+        problems += [words.NOTHING_TO_SEE.format(one.name) for one in others]
+        problems += [words.NO_SEARCH.format(one.name) for one in alike if not one.searches]
+        return tuple(problems)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
@@ -422,9 +391,9 @@ def _pairs(seeds: int, scratch: Path) -> Iterator[tuple[str, CampaignConfig, boo
     )
     demo = demo.model_copy(update={"search": search, "survey": demo.survey.off})
     copied = demo.model_copy(update={"control_model": FOLDER / "original.tflite"})
-    yield "the original against itself", control_config(demo, scratch / "itself"), True
-    yield "the original against its float copy", control_config(copied, scratch / "copy"), True
-    yield "the original against its int8 version", demo, False
+    yield words.ITSELF, control_config(demo, scratch / "itself"), True
+    yield words.FLOAT_COPY, control_config(copied, scratch / "copy"), True
+    yield words.INT8_VERSION, demo, False
 
 
 def _named_selftest(name: str, progress: Progress) -> Progress:

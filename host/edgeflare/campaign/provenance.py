@@ -32,6 +32,7 @@ from edgeflare.models.probe import probe_class
 from edgeflare.seeds import changed_files
 from edgeflare.store import Store
 from edgeflare.strategies.registry import other_originals, probe_of
+from edgeflare.words import campaign as words
 
 _LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime", "ai-edge-litert")
 
@@ -141,11 +142,7 @@ def check_same_answers(before: Mapping[str, Any], now: Mapping[str, str]) -> lis
     known, found = before.get(_ANSWERS), now.get(_ANSWERS)
     if known is None or known == found:
         return []
-    text = (
-        "the original answers otherwise to fixed inputs (another kind of processor, or other "
-        "settings of its runtime, change the last bits)"
-    )
-    return [text]
+    return [words.OTHER_ANSWERS]
 
 
 _UNIMPORTANT = ("platform",)
@@ -155,12 +152,12 @@ _SHOWN = 5
 def environment_differences(here: Mapping[str, Any], there: Mapping[str, Any]) -> str:
     """Return in words how another host's environment differs, where that may change a result."""
     found = [
-        f"{name} is {there.get(name)}, not {here.get(name)}"
+        words.differs(name, there.get(name), here.get(name))
         for name in {**here, **there}
         if name not in (*_UNIMPORTANT, _ANSWERS) and here.get(name) != there.get(name)
     ]
     if here.get(_ANSWERS) != there.get(_ANSWERS):
-        found.append("its original answers otherwise to fixed inputs")
+        found.append(words.OTHER_ANSWERS_THERE)
     return ", ".join(found[:_SHOWN])
 
 
@@ -205,15 +202,13 @@ def check_same_devices(config: CampaignConfig, fleet: Fleet, store: Store) -> li
             continue
         old = own or candidates[0]
         changes = changed_fields(old, session.fingerprint)
-        found.append(f"{session.name} is not what it was: {changes}")
+        found.append(words.ANOTHER_DEVICE.format(session.name, changes))
     return found
 
 
 def changed_fields(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return the first fields in which two fingerprints differ, in words."""
-    return ", ".join(
-        f"{field} was {one}, is {other}" for field, one, other in differences(before, now)[:_SHOWN]
-    )
+    return ", ".join(words.was(*difference) for difference in differences(before, now)[:_SHOWN])
 
 
 def check_forced(changes: list[str], *, force: bool) -> str | None:
@@ -222,7 +217,7 @@ def check_forced(changes: list[str], *, force: bool) -> str | None:
         return None
     text = first_of(changes)
     if force:
-        return f"resumed with --force although {text}"
+        return words.FORCED.format(text)
     raise UsageError(
         f"since the campaign began {text}; what is found from now on might not fit what was found "
         "before: undo the change, start a new campaign, or go on all the same with --force"
@@ -232,12 +227,7 @@ def check_forced(changes: list[str], *, force: bool) -> str | None:
 def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
     for which, path in (("original", config.original.path), ("deployed", config.deployed.path)):
         known = store.models.get(which, {}).get("sha256")
-        if known is None:
-            continue
-        if not path.is_file():
-            yield f"the {which} model {path} is gone"
-        elif file_sha256(path) != known:
-            yield f"the {which} model {path} has changed"
+        yield from _changed(f"the {which} model", path, known)
     yield from changed_additions(config, store)
     for which, model in (("original", config.original), ("deployed", config.deployed)):
         decoder = store.models.get(which, {}).get("output", {}).get("decoder")
@@ -246,7 +236,7 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
             and isinstance(model.decoder, DecoderOptions)
             and model.decoder.decoder().describe() != decoder
         ):
-            yield f"the vocabulary {model.decoder.vocabulary} has changed"
+            yield words.changed("the vocabulary", model.decoder.vocabulary)
 
 
 def changed_additions(config: CampaignConfig, store: Store) -> Iterator[str]:
@@ -260,10 +250,15 @@ def changed_additions(config: CampaignConfig, store: Store) -> Iterator[str]:
     ):
         stored = store.models.get(which, {}).get(key)
         if path is not None and stored is not None:
-            if not path.is_file():
-                yield f"{what} {path} is gone"
-            elif file_sha256(path) != stored["sha256"]:
-                yield f"{what} {path} has changed"
+            yield from _changed(what, path, stored["sha256"])
+
+
+def _changed(what: str, path: Path, digest: str | None) -> Iterator[str]:
+    """Yield a sentence where a file isn't what it was; with no `digest` that isn't known."""
+    if digest is not None and not path.is_file():
+        yield words.gone(what, path)
+    elif digest is not None and file_sha256(path) != digest:
+        yield words.changed(what, path)
 
 
 def changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
@@ -271,15 +266,15 @@ def changed_seeds(config: CampaignConfig, store: Store) -> Iterator[str]:
     source: Path = config.seeds.path
     if not source.exists():
         if not store.state.seeds_complete:
-            yield f"the seeds at {source} are gone"
+            yield words.SEEDS_GONE.format(source)
         return  # the samples are in the campaign's store
     known = ((seed.id, seed.file_sha256) for seed in store.seeds() if seed.file_sha256)
     for name in changed_files(source, known):
-        yield f"the seed file {name} has changed or is gone"
+        yield words.SEED_FILE_CHANGED.format(name)
 
 
 def _changed_libraries(config: CampaignConfig, store: Store) -> Iterator[str]:
     before, now = store.environment, environment(config.search)
     for name, installed in now.items():
         if name not in _UNIMPORTANT and before.get(name) != installed:
-            yield f"{name} was {before.get(name)}, is {installed}"
+            yield words.was(name, before.get(name), installed)

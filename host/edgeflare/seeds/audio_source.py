@@ -27,7 +27,7 @@ from edgeflare.seeds.npz import Archive
 from edgeflare.seeds.source import Found, MediaItem, MediaReader, MediaSeeds
 from edgeflare.seeds.types import AUDIO, SeedSource, UnreadableError
 from edgeflare.types import Sample, SeedInput, Skipped
-from edgeflare.words.seeds import audio_notices, taken_before
+from edgeflare.words.inputs import audio_notices, taken_before
 
 _LONG_WINDOW_S = 10
 """A model whose input is as long usually takes shorter clips, with silence at the end."""

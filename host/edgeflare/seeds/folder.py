@@ -14,7 +14,7 @@ from edgeflare._internal.text import names_text, reason
 from edgeflare.errors import SeedError
 from edgeflare.seeds.types import Medium, other_medium, sha256_of
 from edgeflare.types import Skipped
-from edgeflare.words.seeds import (
+from edgeflare.words.inputs import (
     FOLDER_UNREADABLE,
     NAME_NOT_TEXT,
     NO_MAPPING,

@@ -22,7 +22,7 @@ from edgeflare.seeds.images import (
 from edgeflare.seeds.npz import Archive
 from edgeflare.seeds.types import IMAGES, Medium, SeedSource, UnreadableError, digest_of_sample
 from edgeflare.types import Sample, SeedInput, Skipped
-from edgeflare.words.seeds import MAPPING_UNUSED, SAME_PIXELS, TRANSPARENT
+from edgeflare.words.inputs import MAPPING_UNUSED, SAME_PIXELS, TRANSPARENT
 
 _T = TypeVar("_T")
 

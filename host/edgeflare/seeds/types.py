@@ -7,7 +7,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from edgeflare.types import Sample, SeedInput, Skipped
-from edgeflare.words.seeds import AUDIO_IS_STATED
+from edgeflare.words.inputs import AUDIO_IS_STATED
 
 
 class UnreadableError(Exception):

@@ -17,6 +17,7 @@ from edgeflare.strategies.operators import operators_named
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.family import CorruptionFamily
 from edgeflare.types import Answer, Ask, Decision, Outcome, Sample, Search, Seed
+from edgeflare.words.search import ANOTHER_HERE
 from edgeflare_mutators import Corruption, kind_of
 
 Steps = tuple[tuple[str, Mapping[str, Any]], ...]
@@ -77,7 +78,7 @@ def shrink_natural(
         return Outcome(None, reason=str(error))
     again = search.made(change.steps)
     if again is None or not np.array_equal(again, trigger):
-        return Outcome(None, reason="what made the triggering input makes another one here")
+        return Outcome(None, reason=ANOTHER_HERE)
     search.tried.add(trigger.tobytes())
     yield from search.run()
     return search.best or Outcome(trigger)

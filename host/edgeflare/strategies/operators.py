@@ -27,19 +27,19 @@ def operators_named(names: Sequence[str]) -> dict[str, Operator]:
     try:
         return {name: get(name) for name in names}
     except UnknownOperatorError as error:
-        raise UsageError(_unknown(names, str(error))) from error
+        raise _unknown(names, str(error)) from error
     except MutationError as error:
         raise UsageError(str(error)) from error
 
 
-def _unknown(names: Sequence[str], message: str) -> str:
+def _unknown(names: Sequence[str], message: str) -> UsageError:
     """Return which name is unknown, and the names that there are of each kind."""
     try:
         images, audio = operators("image"), operators("audio")
     except MutationError:
-        return message
+        return UsageError(message)
     unknown = next(name for name in names if name not in images | audio)
-    return (
+    return UsageError(
         f"there is no mutation operator {unknown!r}; for images there are {', '.join(images)}; for "
         f"audio {', '.join(audio)}"
     )

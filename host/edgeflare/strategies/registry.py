@@ -13,7 +13,7 @@ whose instances are strategies::
 The class may have more of what `StrategyTraits` has.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -218,14 +218,18 @@ def _parsed(name: str, options: Mapping[str, Any]) -> Any:
     dropped = getattr(entry.options, "dropped_options", ())
     options = {option: value for option, value in options.items() if option not in dropped}
     known = _option_names(entry)
-    advice = f"its options are {', '.join(known)}" if known else "it has no options"
     unknown = next((option for option in options if option not in known), None)
     if unknown is not None:
-        raise UsageError(f"strategy {name}: {_no_option(unknown)}; {advice}")
+        raise _refused(name, _no_option(unknown), known)
     try:
         return TypeAdapter(entry.options).validate_python(options)
     except ValidationError as error:
-        raise UsageError(f"strategy {name}: {_problem(error)}; {advice}") from error
+        raise _refused(name, _problem(error), known) from error
+
+
+def _refused(name: str, problem: str, known: Sequence[str]) -> UsageError:
+    advice = f"its options are {', '.join(known)}" if known else "it has no options"
+    return UsageError(f"strategy {name}: {problem}; {advice}")
 
 
 def _option_names(entry: _Entry) -> tuple[str, ...]:

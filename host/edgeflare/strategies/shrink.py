@@ -44,6 +44,7 @@ from edgeflare.strategies.boundary.points import (
 from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
 from edgeflare.strategies.natural_shrink import NaturalChange, shrink_natural
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Sample, Search, Seed
+from edgeflare.words.search import NO_TRIGGER
 
 PARTNER = "partner:"
 """What the names of inputs begin with that natural ones are mixed with, in their order."""
@@ -117,7 +118,7 @@ class ShrinkOptions(BaseModel):
     def __call__(self, seed: Seed, rng: np.random.Generator) -> Search:
         """Shrink the triggering input of a seed input."""
         if seed.id not in self.samples:
-            return Outcome(None, reason="there is no triggering input of this seed input")
+            return Outcome(None, reason=NO_TRIGGER)
         trigger, change = self.samples[seed.id], self.natural.get(seed.id)
         if change is not None:
             partners = [self.samples[name] for name in self.samples if name.startswith(PARTNER)]

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from edgeflare.types import Sample
-from edgeflare.words.survey import family_words
+from edgeflare.words.inputs import family_words
 from edgeflare_mutators import Corruption, MutationError, Params, SampleSpec
 
 SEVERITIES = (1, 2, 3, 4, 5)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.types import Sample
-from edgeflare.words import survey as words
+from edgeflare.words import inputs as words
 
 Features: TypeAlias = NDArray[np.float64]
 """The features of one sample, [features], or of several, [samples, features]; all finite."""

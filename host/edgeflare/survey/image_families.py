@@ -24,7 +24,7 @@ from edgeflare.survey.family import (
     within,
 )
 from edgeflare.types import Sample
-from edgeflare.words.survey import family_words
+from edgeflare.words.inputs import family_words
 from edgeflare_mutators import SEED, Corruption, Params, portable_normal
 
 _Values: TypeAlias = NDArray[np.float64]

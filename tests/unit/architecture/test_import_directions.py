@@ -37,7 +37,7 @@ MOVED = {f"{name}.py" for name in ALIASES} | {"devices/__init__.py", "reports/__
 LAYERS = (
     {"errors", "types", "_version", "assets"},
     {"_internal"},
-    {"statistics", "document", "words/seeds", "words/survey"},
+    {"statistics", "document", "words/answers", "words/inputs", "words/search"},
     {"answers"},
     {
         "metrics",
@@ -51,7 +51,7 @@ LAYERS = (
     {"strategies"},
     {"store"},
     {"scheduler"},
-    {"words/preflight", "words/replay"},
+    {"words/campaign", "words/preflight", "words/replay"},
     {"campaign"},
     {"explanation"},
     {"analysis"},

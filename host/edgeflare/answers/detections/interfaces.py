@@ -20,6 +20,7 @@ from edgeflare.answers.detections.settings import DetectionConfig
 from edgeflare.answers.interface import Comparison, ModelInterface, ModelOutputs, check_same_classes
 from edgeflare.answers.outputs import AnswerReader
 from edgeflare.errors import ModelError, UsageError
+from edgeflare.words.answers import boxes_read_as, taken_for_detectors
 from edgeflare_agent.image_spec import InputSpec
 
 
@@ -120,7 +121,7 @@ def detecting_reason(original: ModelOutputs, deployed: ModelOutputs) -> str | No
     inferred = infer_format(original.named, original.size, original.metadata)
     if inferred is None or original.parts > 1:
         return None
-    return f"the models are taken for detectors ({inferred[1]}); state --task if they are none"
+    return taken_for_detectors(inferred[1])
 
 
 def settled(
@@ -164,15 +165,7 @@ def format_by_values(
     is_expected = options == usual and (side.formats.is_usual or usual.kind == "end-to-end")
     if is_expected or (is_said and not exchanged):
         return options, ""
-    how = (
-        f"{options.outputs[1]} as classes and {options.outputs[2]} as scores, against their names"
-        if exchanged
-        else f"kind {options.kind}"
-    )
-    return options, (
-        f"the {whose} model's outputs are read as {how}, by their values on the seeds; state "
-        f"{'--decoder outputs=' if exchanged else '--decoder kind='} if that is wrong"
-    )
+    return options, boxes_read_as(whose, options.kind, options.outputs[1:] if exchanged else ())
 
 
 def check_same_objects(original: AnswerReader, deployed: AnswerReader) -> None:

@@ -21,7 +21,6 @@ from edgeflare.answers.detections.matching import (
 from edgeflare.answers.detections.settings import DetectionConfig
 from edgeflare.answers.detections.words import (
     BROKEN,
-    DETECTION_MARGIN,
     KIND_VERBS,
     KIND_WORDS,
     class_words,
@@ -36,13 +35,13 @@ from edgeflare.answers.parts import (
     Name,
     ObjectCounts,
     Pieces,
-    ReportWords,
     decision_of,
     jsonable,
     later,
 )
 from edgeflare.document import Block, KeyFigure
 from edgeflare.types import Decision, DetectionRules, Detections, Sample
+from edgeflare.words.answers import OF_DETECTIONS
 
 if TYPE_CHECKING:
     from edgeflare.answers.detections.figures import DetectionFigures
@@ -63,13 +62,7 @@ class DetectionsKind(AnswerKind[Detections]):
     lacks = "pairs of classes"
     is_drawn: ClassVar[bool] = True
     page_part = "differences"
-    report_words = ReportWords(
-        deviate="differently, and the original is sure of it,",
-        where_sure="",
-        margin=DETECTION_MARGIN,
-        limit="max_lost",
-        unpaired="NaN, infinity or no answer",
-    )
+    report_words = OF_DETECTIONS
     settings = DetectionConfig
     located: ClassVar[bool] = True
     """Whether objects have places."""

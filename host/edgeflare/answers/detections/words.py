@@ -30,12 +30,6 @@ KIND_MEANINGS: Mapping[DifferenceKind, str] = {
 }
 """The same in a clause each, for legends."""
 
-DETECTION_MARGIN = (
-    "how far a detection's score is from the confidence or, where that is less, how far an overlap "
-    "(IoU) is from the bound that decides"
-)
-"""What a margin of detections is; `edgeflare.detections.Difference` has each kind's."""
-
 BROKEN = "NaN or infinity in an answer"
 """How two answers differ of which one is not finite."""
 

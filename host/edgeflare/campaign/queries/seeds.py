@@ -1,7 +1,7 @@
 """The queries of both models on every seed of the store."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -250,6 +250,19 @@ class _Measurement(QueryStage[J, SingleQueryResult[J]]):
     def begin(self) -> bool:
         return self.again()
 
+    def turn_to_next(self, measured: Container[str]) -> bool:
+        """Turn to the next replica, which isn't measured yet; False: there is none."""
+        for name, devices in self._left:
+            if name not in measured:
+                self._replicas = {name: devices}
+                return True
+        return False
+
+    def leaves(self, queries: int) -> bool:
+        """Whether the query limits leave so many queries to the devices of this round."""
+        (devices,) = self._replicas.values()
+        return self._run.limits_leave(devices, queries)
+
     def tick(self, under_way: Sequence[Job[Any]] = ()) -> None:
         """Report nothing: it is short."""
 
@@ -270,7 +283,7 @@ class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
     """
 
     name = "repeats"
-    _open: tuple[str, AnswerCounts] | None = None
+    _counts: AnswerCounts | None = None
 
     def pending(self, replica: str) -> list[SeedRecord]:
         answered = (seed for seed in self._store.seeds(replica) if seed.outputs is not None)
@@ -280,12 +293,10 @@ class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
         """Store the counts of the round that has ended, and begin the next one."""
         self._close()
         is_asked = not self._store.state.is_replay and not self._config.fleet.allow_mixed
-        for replica, names in self._left:
-            if replica in self._store.state.answers_checked:
-                continue
-            self._replicas = {replica: names}
-            self._open = replica, {"seeds": 0, "deployed": 0, "original": 0}
-            if is_asked and self._run.limits_leave(names, len(self.pending(replica))):
+        while self.turn_to_next(self._store.state.answers_checked):
+            (name,) = self._replicas
+            self._counts = {"seeds": 0, "deployed": 0, "original": 0}
+            if is_asked and self.leaves(len(self.pending(name))):
                 return True
             self._close()
         return False
@@ -293,23 +304,22 @@ class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
     def write(self, result: SingleQueryResult[SeedRecord], device: str) -> None:
         super().write(result, device)
         now, before = result.outputs, result.key.outputs
-        if now is not None and before is not None and self._open is not None:
-            _, counts = self._open
+        if now is not None and before is not None and (counts := self._counts) is not None:
             counts["seeds"] += 1
             counts["original"] += _is_other(before.original, now.original)
             counts["deployed"] += _is_other(before.deployed, now.deployed)
 
     def _close(self) -> None:
-        if self._open is not None:
-            replica, repeated = self._open
-            constant = AnswerCounts(
-                deployed=count_constant(self._store, replica, "deployed"),
-                original=count_constant(self._store, replica, "original"),
-            )
-            checked = self._store.state.answers_checked
-            about = AnswersChecked(repeated, constant)
-            self._store.state.answers_checked = {**checked, replica: about}
-            self._open = None
+        if self._counts is None:
+            return
+        (name,) = self._replicas
+        constant = AnswerCounts(
+            deployed=count_constant(self._store, name, "deployed"),
+            original=count_constant(self._store, name, "original"),
+        )
+        about = AnswersChecked(self._counts, constant)
+        self._store.state.answers_checked = {**self._store.state.answers_checked, name: about}
+        self._counts = None
 
 
 class PartnersStage(_Measurement[str]):
@@ -340,15 +350,12 @@ class PartnersStage(_Measurement[str]):
         """Store the scores of the round that has ended, and begin the next one."""
         answers = self._store.state.partner_answers
         if self._is_open:
-            (replica,) = self._replicas
-            answers = {**answers, replica: self._scores}
+            (name,) = self._replicas
+            answers = {**answers, name: self._scores}
             self._store.state.partner_answers = answers
-        for replica, names in self._left:
-            if replica not in answers:
-                self._fits = self._run.limits_leave(names, len(self._others))
-                self._replicas, self._scores, self._is_open = {replica: names}, {}, True
-                return self._fits
-        return False
+        self._is_open, self._scores = self.turn_to_next(answers), {}
+        self._fits = not self._is_open or self.leaves(len(self._others))
+        return self._is_open and self._fits
 
     def write(self, result: SingleQueryResult[str], device: str) -> None:
         super().write(result, device)

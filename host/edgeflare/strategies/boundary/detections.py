@@ -44,6 +44,7 @@ from edgeflare.strategies.boundary.probing import (
 )
 from edgeflare.strategies.boundary.severity import SeveritySearch
 from edgeflare.types import Answer, Ask, Detections, Outcome, Output, Scores, Search, Seed
+from edgeflare.words.search import budget_spent, nothing_found
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
 _MAX_OBJECTS = 8
@@ -314,19 +315,8 @@ class _DetectionSearch:
 
     def _reason(self) -> str:
         if self.remaining == 0:
-            return (
-                f"the device budget of {self._options.device_budget} queries was spent without a "
-                "triggering input"
-            )
-        asked = "" if self._queries else ": nothing was asked of the device"
-        if bounds := self._options.bounds_text():
-            return (
-                f"no triggering input was found within {bounds}{asked}; wider bounds may have one"
-            )
-        return (
-            f"no triggering input was found where the original's objects come and go{asked}; "
-            "another crossing, or strategy dflare, may find one"
-        )
+            return budget_spent(self._options.device_budget)
+        return nothing_found("objects", self._options.bounds_text(), is_asked=self._queries > 0)
 
 
 def _changed(before: Detections, after: Detections) -> list[DetectedObject]:

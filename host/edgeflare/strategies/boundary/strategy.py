@@ -21,8 +21,7 @@ DeepFool (see `deepfool`).
 Figures: docs/research/boundary.md. What was tried without gain: docs/research/tried.md.
 """
 
-import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -37,13 +36,14 @@ from edgeflare.strategies.boundary.first_trigger import FirstTriggerSearch, TieS
 from edgeflare.strategies.boundary.options import Answered, BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import Bracket
 from edgeflare.strategies.boundary.points import OriginalProbe, PathPoint
-from edgeflare.strategies.boundary.probing import DeviceProbe, Observation, SearchContext
+from edgeflare.strategies.boundary.probing import DeviceProbe, SearchContext
 from edgeflare.strategies.boundary.schedule import CrossingSchedule, is_hopeless, largest_severity
 from edgeflare.strategies.boundary.severity import SeveritySearch
 from edgeflare.strategies.boundary.tolerance import search_by_tolerance
 from edgeflare.strategies.boundary.transcripts import IN_PLACE, search_transcripts
 from edgeflare.strategies.operators import check_operator_pool
 from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy
+from edgeflare.words.search import ANSWERED, budget_spent, hopeless, nothing_found
 from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
 
 _Pool: TypeAlias = Mapping[str, Operator] | None
@@ -57,12 +57,12 @@ _MAX_REACH = 1.5
 the crossing (docs/research/boundary.md)."""
 _MAX_TIE_FLOOR = 0.02
 """The largest margin floor at which three tied classes are close enough to each other."""
-_OTHERS: Mapping[Answered, tuple[Callable[[BoundaryOptions], None], str]] = {
-    "transcript": (transcripts.check_options, "models that return text"),
-    "detections": (detections.check_options, "detectors"),
-    "values": (tolerance.check_options, "a tolerance"),
+_OTHERS: Mapping[Answered, Callable[[BoundaryOptions], None]] = {
+    "transcript": transcripts.check_options,
+    "detections": detections.check_options,
+    "values": tolerance.check_options,
 }
-"""What refuses options without a meaning for answers other than class scores, and these in words."""
+"""What refuses options without a meaning for answers other than class scores."""
 _ANY_IMAGE = np.zeros((7, 7, 1), dtype=np.uint8)
 
 
@@ -88,7 +88,7 @@ def boundary(options: BoundaryOptions, operators: _Pool) -> Strategy:
 
 def answered_words(answered: Answered) -> str:
     """Return what is searched for, in words."""
-    return _OTHERS[answered][1] if answered in _OTHERS else answered
+    return ANSWERED.get(answered, answered)
 
 
 def check_boundary(
@@ -104,7 +104,7 @@ def check_boundary(
             "strategy boundary: gradients are those of images alone; leave gradients out for audio"
         )
     if answered in _OTHERS:
-        _OTHERS[answered][0](options)
+        _OTHERS[answered](options)
     if answered != "transcript":
         _check_bounds(options, kind)
     _operator_pool(options, operators, kind, words=answered == "transcript")
@@ -346,33 +346,9 @@ def _query_many(
 def _reason(options: BoundaryOptions, device: DeviceProbe) -> str:
     """Return why nothing was found, as far as it is known."""
     if device.remaining <= 0:
-        return (
-            f"the device budget of {options.device_budget} queries was spent without a triggering "
-            "input"
-        )
-    asked = "" if device.queries else ": nothing was asked of the device"
+        return budget_spent(options.device_budget)
     floor = device.original.seed.margin_floor
     if is_hopeless(device.observations, floor):
-        return _hopeless(device.observations, floor)
-    if bounds := options.bounds_text():
-        return f"no triggering input was found within {bounds}{asked}; wider bounds may have one"
-    return (
-        f"no triggering input was found beside the original's decision boundary{asked}; another "
-        "crossing, or strategy dflare, may find one"
-    )
-
-
-def _hopeless(observations: Sequence[Observation], floor: float) -> str:
-    """Return what was seen where the search ended because nowhere was enough drift."""
-    largest = largest_severity(observations) or 0.0
-    where = f"at all {len(observations)} inputs asked about beside the original's decision boundary"
-    if largest == 0:
-        return f"both models answered alike {where}: there they can't be told apart"
-    if floor == 0:
-        return f"both models answered almost alike {where}: the rest is rounding"
-    step = floor / 5  # in steps, so that reports can group the reasons of many seeds
-    return (
-        f"both models answered so alike {where} that they can't be sure of different answers by "
-        f"more than {math.ceil(largest / step) * step:.2g}, where the margin floor is {floor:g}; a lower --margin-floor, or "
-        "strategy dflare, may find a deviation"
-    )
+        largest = largest_severity(device.observations) or 0.0
+        return hopeless(len(device.observations), largest, floor)
+    return nothing_found("boundary", options.bounds_text(), is_asked=device.queries > 0)

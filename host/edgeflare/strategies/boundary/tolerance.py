@@ -33,6 +33,7 @@ from edgeflare.strategies.boundary.options import (
 from edgeflare.strategies.boundary.paths import LinePath, draw_corruptions, line_ends
 from edgeflare.strategies.boundary.points import Path, space_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Sample, Search, Seed
+from edgeflare.words.search import within_tolerance
 from edgeflare_mutators import Corruption, Operator, SampleSpec
 
 _MAX_QUERIES = 100
@@ -271,14 +272,8 @@ class _ToleranceSearch:
         return apart
 
     def _reason(self) -> str:
-        within = f" within {bounds}" if (bounds := self._options.bounds_text()) else ""
-        most = (
-            f"at most {self._largest:.3g}" if self._queries else "nothing was asked of the device"
-        )
-        return (
-            f"no two answers further apart than the tolerance were found{within}: {most}; strategy "
-            "dflare, or the survey, may find some"
-        )
+        largest = self._largest if self._queries else None
+        return within_tolerance(largest, self._options.bounds_text())
 
 
 def _distance(original: Output | None, deployed: Output | None) -> float:

@@ -28,6 +28,7 @@ from edgeflare.strategies.boundary.options import BoundaryOptions, Bounds
 from edgeflare.strategies.boundary.paths import LinePath, draw_corruptions
 from edgeflare.strategies.boundary.points import Path, space_of
 from edgeflare.types import Answer, Ask, Decision, Outcome, Sample, Search, Seed, Transcript
+from edgeflare.words.search import nothing_found
 from edgeflare_mutators import Corruption, Kind, Operator, SampleSpec
 
 IN_PLACE: Mapping[Kind, tuple[str, ...]] = {
@@ -95,14 +96,7 @@ def search_transcripts(
         if change is not None and (yield from search.query_at(change)):
             assert probe.best is not None  # noqa: S101 - something triggered
             return probe.best
-    asked = "" if probe.asked else ": nothing was asked of the device"
-    if bounded := options.bounds_text():
-        reason = f"no triggering input was found within {bounded}{asked}; wider bounds may have one"
-    else:
-        reason = (
-            f"no triggering input was found where the original returns other words{asked}; "
-            "strategy dflare may find one"
-        )
+    reason = nothing_found("text", options.bounds_text(), is_asked=bool(probe.asked))
     return Outcome(None, reason=reason)
 
 

@@ -9,6 +9,7 @@ from edgeflare.answers.detections.formats.heads import box_axis, channel_axis
 from edgeflare.answers.detections.formats.options import BUILT_IN, DetectorOptions
 from edgeflare.answers.detections.formats.processed import ssd_places
 from edgeflare.errors import ModelError
+from edgeflare.words import answers as words
 from edgeflare_agent.image_spec import TensorInfo
 
 _STRIDES = (4, 8, 16, 32, 64, 128)
@@ -68,8 +69,7 @@ def infer_format(
         scores, boxes = pair
         return InferredFormat(
             DetectorOptions(kind="ssd-raw", outputs=(scores.name, boxes.name)),
-            f"outputs {scores.name} {shape_text(scores.shape)} and {boxes.name} "
-            f"{shape_text(boxes.shape)} are scores and boxes of the same anchors",
+            words.raw_pair((scores.name, scores.shape), (boxes.name, boxes.shape)),
         )
     return None
 
@@ -153,8 +153,7 @@ def _of_one(
         if set(shape[1:]) == {_COCO_CHANNELS[1], *cells}:
             return InferredFormat(
                 DetectorOptions(kind="fastestdet"),
-                f"{said} is a grid of a cell each {_FASTESTDET_STRIDE} pixels with "
-                f"{_COCO_CHANNELS[1]} channels, as FastestDet's",
+                f"{said} {words.grid_of_cells(_FASTESTDET_STRIDE, _COCO_CHANNELS[1])}",
             )
         return None
     if len(shape) != 3 or shape[0] not in (1, None):
@@ -181,15 +180,13 @@ def _of_one(
         objectness = last and channels == _COCO_CHANNELS[1]
         is_usual = not last or channels in _COCO_CHANNELS
     kinds = ("yolo", "yolo-objectness")[:: -1 if objectness else 1]
-    told = (
-        f"has {channels - (5 if objectness else 4)} classes "
-        f"{'and an objectness ' if objectness else ''}at"
-        if is_usual or not is_open
-        else f"has a box and {channels - 4} scores for"
-    )
+    told = words.anchors_with_scores(channels - 4, anchors)
+    if is_usual or not is_open:
+        classes = channels - (5 if objectness else 4)
+        told = words.anchors_with_classes(classes, anchors, objectness=objectness)
     return InferredFormat(
         DetectorOptions(kind=kinds[0]),
-        f"{said} {told} each of {anchors or 'its'} anchors",
+        f"{said} {told}",
         (DetectorOptions(kind=kinds[1]),) if is_open else (),
         is_usual,
     )
@@ -211,7 +208,7 @@ def _of_six_values(
     is_usual = not (share and heads)
     return InferredFormat(
         DetectorOptions(kind="end-to-end"),
-        f"{said} {'is a list of objects with 6 values each' if is_usual else 'has 6 values a row'}",
+        f"{said} {words.rows_of_six(is_usual=is_usual)}",
         tuple(DetectorOptions(kind=kind) for kind in heads),
         is_usual,
     )
@@ -239,12 +236,10 @@ def _ssd(outputs: Sequence[TensorInfo]) -> InferredFormat | None:
     told = is_class != is_class[::-1] and is_score == is_class[::-1]
     if told and is_score[0]:
         names[1], names[2] = names[2], names[1]
-    shapes = ", ".join(shape_text(outputs[place].shape) for place in places)
     exchanged = (names[0], names[2], names[1], *names[3:])
     return InferredFormat(
         DetectorOptions(kind="ssd", outputs=tuple(names) if told else ()),
-        f"outputs {', '.join(names)} of shapes {shapes} are boxes, classes and scores of the same "
-        "objects",
+        words.ssd_outputs(names, [outputs[place].shape for place in places]),
         (DetectorOptions(kind="ssd", outputs=exchanged),) if told else (),
     )
 

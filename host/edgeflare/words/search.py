@@ -1,0 +1,74 @@
+"""Why a search of one seed found nothing, in words that reports can group."""
+
+import math
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+NO_TRIGGER = "there is no triggering input of this seed input"
+ANOTHER_HERE = "what made the triggering input makes another one here"
+
+ANSWERED: Mapping[str, str] = {
+    "transcript": "models that return text",
+    "detections": "detectors",
+    "values": "a tolerance",
+}
+"""What is searched for beside images and audio that get a class."""
+
+Where: TypeAlias = Literal["boundary", "objects", "text"]
+_NOWHERE: Mapping[Where, tuple[str, str]] = {
+    "boundary": (
+        "beside the original's decision boundary",
+        "another crossing, or strategy dflare, may find one",
+    ),
+    "objects": (
+        "where the original's objects come and go",
+        "another crossing, or strategy dflare, may find one",
+    ),
+    "text": ("where the original returns other words", "strategy dflare may find one"),
+}
+_NOTHING_ASKED = "nothing was asked of the device"
+
+
+def budget_spent(queries: int | None) -> str:
+    """Return that a device budget was used up."""
+    return f"the device budget of {queries} queries was spent without a triggering input"
+
+
+def nothing_found(where: Where, bounds: str, *, is_asked: bool) -> str:
+    """Return that no triggering input was found `where` one was looked for, or within `bounds`.
+
+    `is_asked`: whether the device was asked about anything.
+    """
+    place, advice = _NOWHERE[where]
+    if bounds:
+        place, advice = f"within {bounds}", "wider bounds may have one"
+    asked = "" if is_asked else f": {_NOTHING_ASKED}"
+    return f"no triggering input was found {place}{asked}; {advice}"
+
+
+def within_tolerance(largest: float | None, bounds: str) -> str:
+    """Return that no answers were further apart than `largest`; None: the device was not asked."""
+    within = f" within {bounds}" if bounds else ""
+    most = _NOTHING_ASKED if largest is None else f"at most {largest:.3g}"
+    return (
+        f"no two answers further apart than the tolerance were found{within}: {most}; strategy "
+        "dflare, or the survey, may find some"
+    )
+
+
+def hopeless(inputs: int, largest: float, floor: float) -> str:
+    """Return what was seen where a search ended because nowhere was enough drift.
+
+    `largest`: the severest of all `inputs` beside the original's boundary; `floor`: the margin floor.
+    """
+    where = f"at all {inputs} inputs asked about {_NOWHERE['boundary'][0]}"
+    if largest == 0:
+        return f"both models answered alike {where}: there they can't be told apart"
+    if floor == 0:
+        return f"both models answered almost alike {where}: the rest is rounding"
+    step = floor / 5  # in steps, so that reports can group the reasons of many seeds
+    return (
+        f"both models answered so alike {where} that they can't be sure of different answers by "
+        f"more than {math.ceil(largest / step) * step:.2g}, where the margin floor is {floor:g}; a lower --margin-floor, or "
+        "strategy dflare, may find a deviation"
+    )
