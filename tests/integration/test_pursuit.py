@@ -293,7 +293,7 @@ def test_a_condition_known_from_one_image_is_no_fault(
     found = figures(folder)
     assert found.faults == ()
     assert found.unlisted > 0
-    assert "belong" in report_text(folder, "markdown")
+    assert "belong to no" in report_text(folder, "markdown")
 
 
 @pytest.mark.parametrize(("inside", "is_told"), [(74, True), (75, False)])

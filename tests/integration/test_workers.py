@@ -359,7 +359,7 @@ def test_a_strategy_that_only_this_process_has_runs_here_which_is_said_once(
     assert details == {f"process {os.getpid()}"}
     (told,) = notices(folder)
     assert "searches run" in told
-    assert "process" in told
+    assert "for this process" in told
 
 
 @pytest.mark.extended

@@ -29,7 +29,7 @@ from edgeflare.errors import SeedError, StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import translate_errors
 from edgeflare.store.location import POINTER_NAME, is_address, split_address
-from edgeflare.store.named_databases import add_database
+from edgeflare.store.servers import add_database
 from edgeflare.types import TRIGGERS, Output, Sample
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from edgeflare.store.location import (
     write_pointer,
 )
 from edgeflare.store.migration import open_database
-from edgeflare.store.named_databases import add_database
+from edgeflare.store.servers import add_database
 
 NIGHT_NAME = "night.json"
 NIGHTS = "nights"

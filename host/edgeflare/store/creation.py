@@ -36,9 +36,8 @@ from edgeflare.store.location import (
     write_pointer,
 )
 from edgeflare.store.lock import LOCK_NAMES
-from edgeflare.store.named_databases import add_database
 from edgeflare.store.samples import Samples, absolute_place, discard_samples, open_samples
-from edgeflare.store.servers import DatabaseServer, server_of
+from edgeflare.store.servers import DatabaseServer, add_database, server_of
 
 _DIGITS = 16
 _DATA = (DATABASE_NAME, CORPUS_NAME, POINTER_NAME)

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from pydantic import BeforeValidator, Field
 from sqlalchemy import Row
 
-from edgeflare.answers.columns import check_same_kind, output_columns, output_from
 from edgeflare.answers.metrics import disagreement
 from edgeflare.answers.parts import Margins
 from edgeflare.devices.telemetry import DeviceMinute
-from edgeflare.store.documents import check_record, moment, record
+from edgeflare.store.documents import record
+from edgeflare.store.mapped import BigNumber, answers_of, record_of, row_of
 from edgeflare.types import NOTHING_SEARCHED, Decision, FrontPoint, Output, Outputs, Status
 
 
@@ -86,7 +86,7 @@ class OutcomeRecord:
 
     seed_id: str
     status: Status
-    chain_seed: int
+    chain_seed: BigNumber
     seed_queries: int = 0
     search_queries: int = 0
     confirmation_queries: int = 0
@@ -234,76 +234,14 @@ def seed_from_row(row: Row[Any]) -> SeedRecord:
     """Return the record of a seed and one replica's answer, where there is any."""
     outputs = None
     if row.decision is not None:
-        outputs = Outputs(*_outputs(row), Decision(row.decision))
+        outputs = Outputs(*answers_of(row), Decision(row.decision))
     return record(SeedRecord, row, outputs=outputs)
-
-
-def answer_to_row(answer: SeedAnswer) -> dict[str, Any]:
-    """Return the columns of the table seed_answers, but for those of seed and replica."""
-    return {
-        **output_columns("original", answer.original),
-        **output_columns("deployed", answer.deployed),
-        "decision": answer.decision.value,
-    }
-
-
-def outcome_to_row(outcome: OutcomeRecord, environment: str | None) -> dict[str, Any]:
-    """Return the columns of the table outcomes, but for the seed's. Raises UnstorableError."""
-    check_record(outcome)
-    row = vars(outcome) | {
-        "status": outcome.status.value,
-        "chain_seed": str(outcome.chain_seed),
-        **output_columns("original", outcome.original),
-        **output_columns("deployed", outcome.deployed),
-        "mutations": list(outcome.mutations),
-        "front": [point._asdict() for point in outcome.front],
-        "finished_at": outcome.finished_at.isoformat(),
-        "environment": environment,
-    }
-    del row["seed_id"]
-    return row
-
-
-def outcome_from_row(row: Row[Any]) -> OutcomeRecord:
-    """Return the record of a row of the table outcomes and its seed's id."""
-    original, deployed = _outputs(row)
-    return record(
-        OutcomeRecord,
-        row,
-        original=original,
-        deployed=deployed,
-        mutations=tuple(row.mutations),
-        front=tuple(row.front),
-        finished_at=moment(row.finished_at),
-    )
-
-
-def replay_to_row(replay: ReplayRecord) -> dict[str, Any]:
-    """Return the columns of the table replays, but for the seed's. Raises UnstorableError."""
-    check_record(replay)
-    row = vars(replay) | {
-        **output_columns("deployed", replay.deployed),
-        "decision": replay.decision.value,
-    }
-    del row["seed_id"]
-    return row
-
-
-def replay_from_row(row: Row[Any]) -> ReplayRecord:
-    """Return the record of a row of the table replays and its seed's id."""
-    deployed = output_from(row.deployed, row.deployed_pieces)
-    return record(ReplayRecord, row, deployed=deployed)
 
 
 def minute_to_row(minute: DeviceMinute) -> dict[str, Any]:
     """Return the columns of the table telemetry. Raises UnstorableError."""
-    check_record(minute)
     buckets = minute.latencies or {}
-    return vars(minute) | {
-        "minute": minute.minute.isoformat(),
-        "latencies": [list(pair) for pair in buckets.items()],
-        "throttle_reasons": list(minute.throttle_reasons),
-    }
+    return row_of(minute, latencies=[list(pair) for pair in buckets.items()])
 
 
 def minute_from_row(row: Row[Any]) -> DeviceMinute:
@@ -311,22 +249,13 @@ def minute_from_row(row: Row[Any]) -> DeviceMinute:
     latencies = dict(row.latencies)
     if not all(abs(one) < _LAST_BUCKET and 0 < n < _MOST for one, n in latencies.items()):
         raise ValueError("latencies are no counts of times")
-    return record(DeviceMinute, row, minute=moment(row.minute), latencies=latencies)
+    return record_of(DeviceMinute, row, latencies=latencies)
 
 
 def _described(digest: str, description: dict[str, Any]) -> dict[str, Any]:
     if digest_of(description) != digest:
         raise ValueError(f"what the digest {digest} describes has changed")
     return description
-
-
-def _outputs(row: Row[Any]) -> tuple[Output | None, Output | None]:
-    """Return both models' answers, which are of one kind and length where there are both."""
-    original = output_from(row.original, row.original_pieces)
-    deployed = output_from(row.deployed, row.deployed_pieces)
-    if original is not None and deployed is not None:
-        check_same_kind(original, deployed)
-    return original, deployed
 
 
 ReplayKind: TypeAlias = Literal["trigger", "seed"]

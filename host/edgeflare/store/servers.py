@@ -5,6 +5,8 @@ names a `DatabaseServer`, or of places of samples, where it names a class of `st
 that is made of an address.
 """
 
+import shlex
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,14 +17,58 @@ from typing import ParamSpec, Protocol, TypeVar, cast, runtime_checkable
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
+from edgeflare._internal.files import make_folder, state_folder
 from edgeflare._internal.plugins import load, names, unusable
-from edgeflare.errors import StoreAwayError, StoreError, UsageError
-from edgeflare.store.location import Location, campaign_text
-from edgeflare.store.named_databases import check_database_known
+from edgeflare.errors import HostError, StoreAwayError, StoreError, UsageError
+from edgeflare.store.location import POINTER_NAME, Location, campaign_text
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _PAUSE_S = 0.5
+
+
+# The databases that the user has named on this host: no other one is connected to. A folder's pointer
+# may be anybody's, and a database may ask for the user's password.
+_NAMED_FILE = "databases"
+_added: set[str] = set()  # of this process, where the list can't be written
+_adding = threading.Lock()
+
+
+def add_database(url: str) -> None:
+    """Note that the user has named a database, by its URL without a password."""
+    with _adding:
+        if url in _added:
+            return
+        _added.add(url)
+        if url in _named():
+            return
+        try:
+            path = _named_path()
+            make_folder(path.parent)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(f"{url}\n")
+        except (OSError, HostError):  # a read-only disk, or no home: this process knows it
+            return
+
+
+def check_database_known(url: str, address: str) -> None:
+    """Raise StoreError unless the user has named a database; `address` is that of a folder's data."""
+    if url not in _added and url not in _named():
+        raise StoreError(
+            f"the database {url}, which a {POINTER_NAME} names, has not been used on this host by you: "
+            f"if you trust it, name the campaign by its address once: edgeflare show {shlex.quote(address)}"
+        )
+
+
+def _named_path() -> Path:
+    return state_folder() / _NAMED_FILE
+
+
+def _named() -> set[str]:
+    try:
+        return set(_named_path().read_text(encoding="utf-8", errors="replace").splitlines())
+    except (OSError, HostError):
+        return set()
 
 
 class ServerLock(Protocol):

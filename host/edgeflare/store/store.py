@@ -28,6 +28,7 @@ from edgeflare.store.database import (
 )
 from edgeflare.store.location import DATABASE_NAME, is_campaign
 from edgeflare.store.lock import CampaignLock
+from edgeflare.store.mapped import columns_of, reader, row_of
 from edgeflare.store.migration import open_database
 from edgeflare.store.records import (
     DeviceRecord,
@@ -37,16 +38,11 @@ from edgeflare.store.records import (
     SeedAnswer,
     SeedComparison,
     SeedRecord,
-    answer_to_row,
     device_from_row,
     digest_of,
     environment_from_row,
     minute_from_row,
     minute_to_row,
-    outcome_from_row,
-    outcome_to_row,
-    replay_from_row,
-    replay_to_row,
     seed_from_row,
 )
 from edgeflare.store.samples import LazySamples, StoredFolder, discard_samples
@@ -404,7 +400,7 @@ class Store(StoredFolder):
         with self._database.adding() as connection:
             positions = queries.positions(connection, self.folder, first)
             rows = [
-                {"seed": positions[seed_id], "replica": replica, **answer_to_row(answer)}
+                {"seed": positions[seed_id], "replica": replica, **columns_of(answer)}
                 for seed_id, answer in first.items()
             ]
             queries.add_rows(connection, _ANSWERS, rows, keep_first=True)
@@ -504,8 +500,8 @@ class Store(StoredFolder):
         """
         with self._database.adding(one_statement=True) as connection:
             self._check_stored(outcome.trigger)
-            row = outcome_to_row(outcome, self._environment)
-            row["seed"] = self._position(connection, outcome.seed_id)
+            seed = self._position(connection, outcome.seed_id)
+            row = row_of(outcome, seed=seed, environment=self._environment)
             try:
                 added = queries.add_rows(connection, _OUTCOMES, [row], keep_first=keep_first)
             except IntegrityError as error:
@@ -520,19 +516,19 @@ class Store(StoredFolder):
     def outcomes(self) -> Iterator[OutcomeRecord]:
         """Every outcome, of all replicas, in the order they were added."""
         return self._database.pages(
-            queries.with_seed_id(_OUTCOMES), _OUTCOMES.c.position, outcome_from_row
+            queries.with_seed_id(_OUTCOMES), _OUTCOMES.c.position, reader(OutcomeRecord)
         )
 
     def outcomes_of(self, replica: str = "") -> Iterator[OutcomeRecord]:
         """Every outcome of this replica, in the order of the seeds."""
         query = queries.with_seed_id(_OUTCOMES).where(_OUTCOMES.c.replica == replica)
-        return self._database.pages(query, _OUTCOMES.c.seed, outcome_from_row)
+        return self._database.pages(query, _OUTCOMES.c.seed, reader(OutcomeRecord))
 
     def outcomes_at(self, positions: Sequence[int]) -> Iterator[OutcomeRecord]:
         """The outcomes at these positions of `Columns.outcomes`, in the order they were added."""
         for batch in batches(sorted(positions)):
             query = queries.with_seed_id(_OUTCOMES).where(_OUTCOMES.c.position.in_(batch))
-            yield from self._database.pages(query, _OUTCOMES.c.position, outcome_from_row)
+            yield from self._database.pages(query, _OUTCOMES.c.position, reader(OutcomeRecord))
 
     def finished_seed_ids(self, replica: str = "") -> set[str]:
         """The ids of all seeds that have an outcome of this replica."""
@@ -554,14 +550,13 @@ class Store(StoredFolder):
         """Record what a device answers to a trigger; of several answers the first one stays."""
         with self._database.adding(one_statement=True) as connection:
             self._check_stored(replay.trigger)
-            row = replay_to_row(replay)
-            row["seed"] = self._position(connection, replay.seed_id)
+            row = row_of(replay, seed=self._position(connection, replay.seed_id))
             queries.add_rows(connection, _REPLAYS, [row], keep_first=True)
 
     def replays(self) -> Iterator[ReplayRecord]:
         """Every replay, in the order they were added."""
         return self._database.pages(
-            queries.with_seed_id(_REPLAYS), _REPLAYS.c.position, replay_from_row
+            queries.with_seed_id(_REPLAYS), _REPLAYS.c.position, reader(ReplayRecord)
         )
 
     def comparisons(self, replicas: Sequence[str]) -> Iterator[SeedComparison]:

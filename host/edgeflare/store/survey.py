@@ -1,17 +1,16 @@
 """The answers of a survey: records, and statements on their tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
-from sqlalchemy import Row, func, select
+from sqlalchemy import func, select
 
-from edgeflare.answers.columns import output_columns, output_from
 from edgeflare.answers.metrics import disagreement
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database, batches
-from edgeflare.store.documents import check_record, record
+from edgeflare.store.mapped import reader, record_of, row_of
 from edgeflare.types import Decision, Output
 
 REFERENCES = "references"
@@ -160,11 +159,9 @@ def add(
     ids = {one.seed_id for one in records} | {one.seed_id for one in runs}
     with database.adding() as connection:
         positions = queries.positions(connection, database.folder, ids)
-        answers = [{"seed": positions[one.seed_id], **_survey_to_row(one)} for one in records]
+        answers = [row_of(one, seed=positions[one.seed_id]) for one in records]
         queries.add_rows(connection, _SURVEY, answers, keep_first=keep_first)
-        for run in runs:
-            check_record(run)
-        finished = [{"seed": positions[one.seed_id], **_without_seed(vars(one))} for one in runs]
+        finished = [row_of(run, seed=positions[run.seed_id]) for run in runs]
         queries.add_rows(connection, _RUNS, finished, keep_first=keep_first)
 
 
@@ -192,7 +189,7 @@ def read_at(database: Database, positions: Sequence[int]) -> Iterator[SurveyReco
     for batch in batches(positions):
         page = queries.with_seed_id(_SURVEY).where(_SURVEY.c.position.in_(batch)).order_by(*ORDER)
         with database.reading(TABLE) as connection:
-            found = [_survey_from_row(row) for row in connection.execute(page)]
+            found = [record_of(SurveyRecord, row) for row in connection.execute(page)]
         yield from found
 
 
@@ -206,9 +203,7 @@ def finished_ids(database: Database, replica: str) -> set[str]:
 
 def runs(database: Database) -> Iterator[SurveyedSeed]:
     """Yield every part of a survey that is finished, in the order they were added."""
-    return database.pages(
-        queries.with_seed_id(_RUNS), _RUNS.c.position, lambda row: record(SurveyedSeed, row)
-    )
+    return database.pages(queries.with_seed_id(_RUNS), _RUNS.c.position, reader(SurveyedSeed))
 
 
 def count(database: Database, phase: str | None) -> SurveyCounts:
@@ -236,19 +231,10 @@ def count(database: Database, phase: str | None) -> SurveyCounts:
 def add_references(database: Database, answers: Sequence[ReferenceAnswer]) -> None:
     """Add answers of references in one transaction."""
     with database.adding() as connection:
-        for answer in answers:
-            check_record(answer)
-        ids = {one.seed_id for one in answers}
-        positions = queries.positions(connection, database.folder, ids)
-        rows = [
-            {
-                "seed": positions[one.seed_id],
-                **_without_seed(vars(one)),
-                **output_columns("deployed", one.deployed),
-                "decision": one.decision.value,
-            }
-            for one in answers
-        ]
+        positions = queries.positions(
+            connection, database.folder, {answer.seed_id for answer in answers}
+        )
+        rows = [row_of(answer, seed=positions[answer.seed_id]) for answer in answers]
         queries.add_rows(connection, _REFERENCES, rows)
 
 
@@ -257,31 +243,4 @@ def read_references(database: Database, reference: str, phase: str) -> Iterator[
     query = queries.with_seed_id(_REFERENCES).where(_REFERENCES.c.reference == reference)
     if phase:
         query = query.where(_REFERENCES.c.phase == phase)
-
-    def answer(row: Row[Any]) -> ReferenceAnswer:
-        return record(ReferenceAnswer, row, deployed=output_from(row.deployed, row.deployed_pieces))
-
-    return database.pages(query, _REFERENCES.c.position, answer)
-
-
-def _survey_to_row(one: SurveyRecord) -> dict[str, Any]:
-    check_record(one)
-    return {
-        **_without_seed(vars(one)),
-        **output_columns("original", one.original),
-        **output_columns("deployed", one.deployed),
-        "decision": one.decision.value,
-    }
-
-
-def _survey_from_row(row: Row[Any]) -> SurveyRecord:
-    return record(
-        SurveyRecord,
-        row,
-        original=output_from(row.original, row.original_pieces),
-        deployed=output_from(row.deployed, row.deployed_pieces),
-    )
-
-
-def _without_seed(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name != "seed_id"}
+    return database.pages(query, _REFERENCES.c.position, reader(ReferenceAnswer))

@@ -362,7 +362,7 @@ def test_a_control_half_made_or_missing_is_reported(tmp_path: Path, undisturbed:
     shutil.rmtree(folder / "control")
     with Store.open(folder) as store:
         store.state.control_finished = True
-    assert "removed" in edgeflare("show", folder, home=tmp_path).out
+    assert "has been removed" in edgeflare("show", folder, home=tmp_path).out
 
 
 @pytest.mark.extended

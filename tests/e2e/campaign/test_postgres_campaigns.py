@@ -11,7 +11,7 @@ from command import DEMO_PAIR, edgeflare, environment
 from postgres_server import own_server
 
 from edgeflare.store import Store
-from edgeflare.store.named_databases import add_database
+from edgeflare.store.servers import add_database
 from edgeflare_lab.stores import postgres
 
 pytestmark = pytest.mark.extended

@@ -116,7 +116,7 @@ def test_no_campaign_is_begun_where_its_samples_can_not_be(tmp_path: Path, s3_pl
     assert not (tmp_path / "c").exists()
     secret = edgeflare(*ARGUMENTS, "--samples", "s3://key:secret@bucket/x", home=tmp_path)
     assert secret.code == 2
-    assert "credentials" in secret.err
+    assert "has credentials in" in secret.err
     assert "secret@" not in secret.err
 
 

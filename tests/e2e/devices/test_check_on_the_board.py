@@ -122,7 +122,7 @@ def test_a_banner_in_bashrc(virtual_board: VirtualBoard, made: Made) -> None:
     found = lines(virtual_board.device, user="noisy")
     assert amiss(found) == []
     assert found["shell"].state == "note"
-    assert "Welcome" in found["shell"].detail
+    assert "Welcome to the" in found["shell"].detail
     assert "case $- in" in (found["shell"].fix or "")
     # Nothing else is amiss: all that a check looks at is told of the board.
     assert "aarch64" in found["cpu"].detail

@@ -190,7 +190,7 @@ def test_a_sample_of_another_size_is_refused_with_its_id(agent: AgentProcess) ->
 
 
 def test_frames_that_are_no_requests_are_refused(agent: AgentProcess) -> None:
-    assert "PONG" in refused(agent.ask(Kind.PONG, {"id": 1}), "bad-request")
+    assert "PONG is no" in refused(agent.ask(Kind.PONG, {"id": 1}), "bad-request")
     assert "needs an id" in refused(agent.ask(Kind.INFER, {}), "bad-request")
 
 

@@ -80,7 +80,7 @@ def test_login_by_password_is_noted(tmp_path: Path) -> None:
         device = server.device(cache=str(tmp_path / "cache"), key=none)
         lines = check_device(device, ask=lambda _: "secret")
     key = named(lines, "key")
-    assert (key.state, "password" in key.detail) == ("note", True)
+    assert (key.state, "with a password" in key.detail) == ("note", True)
     assert "ssh-copy-id" in (key.fix or "")
 
 

@@ -26,7 +26,7 @@ from edgeflare.store import (
 )
 from edgeflare.store import creation as store_creation
 from edgeflare.store.location import read_pointer, write_pointer
-from edgeflare.store.named_databases import add_database
+from edgeflare.store.servers import add_database
 from edgeflare.types import Status
 from edgeflare_lab.stores import postgres
 from edgeflare_whitebox.units.inspection import UnitScore

@@ -21,7 +21,7 @@ from edgeflare.store.location import (
     split_address,
     write_pointer,
 )
-from edgeflare.store.named_databases import add_database
+from edgeflare.store.servers import add_database
 
 URL = "postgresql://lab@db.example:5433/edgeflare?sslmode=verify-full"
 

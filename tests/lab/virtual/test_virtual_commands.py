@@ -58,7 +58,7 @@ def test_a_stopped_board_says_how_to_start_it(stopped: Path) -> None:
     shown = CliRunner().invoke(app, ["status", "--name", "attic"])
     assert shown.exit_code == 0
     assert "--name attic starts" in shown.stdout
-    assert "cache" in shown.stdout
+    assert "from the cache" in shown.stdout
     data = json.loads(CliRunner().invoke(app, ["status", "--name", "attic", "--json"]).stdout)
     assert (data["made"], data["running"], data["port"]) == (True, False, 2222)
 
@@ -68,7 +68,7 @@ def test_down_reports_what_it_did_and_delete_leaves_nothing(stopped: Path) -> No
     assert "run; up starts" in kept.stderr
     assert stopped.is_dir()
     removed = CliRunner().invoke(app, ["down", "--name", "attic", "--delete"])
-    assert "removed" in removed.stderr
+    assert "and is removed" in removed.stderr
     assert not stopped.exists()
 
 
@@ -158,7 +158,7 @@ def test_keys_where_apt_cannot_name_them_are_refused(boards: Path, tmp_path: Pat
     keyring.touch()
     done = CliRunner().invoke(app, ["up", "--keyring", str(keyring)])
     assert done.exit_code == 2
-    assert "space" in done.stderr
+    assert "with a space" in done.stderr
 
 
 def test_a_state_folder_that_cannot_be_made_is_reported(

@@ -78,7 +78,7 @@ def test_field_that_differs_is_named_with_the_devices(change: dict[str, Any], na
     other = Board("three", fingerprint={**FINGERPRINT, **change})
     with pytest.raises(UsageError, match=named) as caught:
         check_equivalent([Board("one"), Board("two"), other], PROBES)
-    assert "three" in str(caught.value)
+    assert "one and three" in str(caught.value)
 
 
 @pytest.mark.parametrize(

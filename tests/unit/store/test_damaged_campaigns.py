@@ -100,7 +100,7 @@ def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, v
         assert ran.code == 2, ran.text
         assert len(ran.text.splitlines()) == 1
         assert f"{home / 'campaign'} is damaged" in ran.text
-        assert "restore" in ran.text
+        assert "restore it from" in ran.text
     assert len(ran.text) < 1000
 
 

@@ -11,7 +11,7 @@ from edgeflare.errors import StoreAwayError, StoreError, UsageError
 from edgeflare.store import SeedInput, Store, servers
 from edgeflare.store.database import translate_errors
 from edgeflare.store.location import POINTER_NAME, Location, write_pointer
-from edgeflare.store.named_databases import add_database
+from edgeflare.store.servers import add_database
 
 SOURCE = """
 from pathlib import Path

@@ -193,7 +193,7 @@ def test_the_text_says_what_it_means_and_the_report_has_it(home: Path) -> None:
     assert edgeflare("report", "c", home=home).code == 0
     html = page.read_text()
     section = html[html.index('id="coverage"') : html.index('id="devices"')]
-    assert "Coverage" in section
+    assert "Coverage of the" in section
     for heading in ("seeds (6)", f"triggering inputs ({found['inputs']['triggers']})"):
         assert heading in section
         assert heading in ran.out

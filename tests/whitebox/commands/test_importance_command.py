@@ -87,7 +87,7 @@ def test_the_terminal_and_the_page_tell_the_same(campaign: Path, tmp_path: Path)
     assert "seeds (12)" in ran.out
     assert edgeflare("report", campaign, home=tmp_path).code == 0
     text = (campaign / "report.html").read_text(encoding="utf-8")
-    assert "original" in text
+    assert "in the original" in text
     with Store.open(campaign) as store:
         stored = stored_importance(store)
     assert stored is not None

@@ -15,8 +15,8 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.records import Form
 from edgeflare.store.database import disk_full_advice, translate_errors
-from edgeflare.store.documents import moment, record
 from edgeflare.store.location import Location, read_pointer
+from edgeflare.store.mapped import record_of
 from edgeflare.store.servers import server_of
 
 LOCK_NAME = "corpus.lock"
@@ -107,7 +107,7 @@ def corpus_errors(folder: Path) -> Iterator[None]:
 def read_about(connection: Connection) -> About:
     """Return the one row of the table about the corpus."""
     row = connection.execute(select(tables.about)).one()
-    return record(About, row, created_at=moment(row.created_at))
+    return record_of(About, row)
 
 
 def describe(form: Form) -> str:

@@ -35,9 +35,6 @@ from edgeflare.store.corpus.records import (
     DeviceAnswer,
     Form,
     TriggerRecord,
-    answer_from_row,
-    campaign_from_row,
-    entry_from_row,
 )
 from edgeflare.store.corpus.write import (
     BY_SAMPLE,
@@ -62,6 +59,7 @@ from edgeflare.store.location import (
     is_corpus,
     read_pointer,
 )
+from edgeflare.store.mapped import reader, record_of
 from edgeflare.store.migration import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import SampleFiles, StoredFolder
@@ -185,7 +183,7 @@ class Corpus(StoredFolder):
 
     def entries(self) -> Iterator[CorpusEntry]:
         """Yield every entry, in the order they came."""
-        return self._database.pages(select(_ENTRIES), _ENTRIES.c.position, entry_from_row)
+        return self._database.pages(select(_ENTRIES), _ENTRIES.c.position, reader(CorpusEntry))
 
     def known(self, digests: Iterable[str]) -> dict[str, CorpusEntry]:
         """Return the entries that are of these samples, by their digests."""
@@ -194,12 +192,12 @@ class Corpus(StoredFolder):
             query = select(_ENTRIES).where(_ENTRIES.c.sample.in_(batch))
             with self._database.reading() as connection:
                 for row in connection.execute(query):
-                    found[row.sample] = entry_from_row(row)
+                    found[row.sample] = record_of(CorpusEntry, row)
         return found
 
     def answers(self) -> Iterator[DeviceAnswer]:
         """Yield what each target answered to each entry when it was last asked."""
-        return self._database.pages(_answers_query(), _LOOKS.c.position, answer_from_row)
+        return self._database.pages(_answers_query(), _LOOKS.c.position, reader(DeviceAnswer))
 
     def sightings(self) -> dict[str, int]:
         """Return how often each entry was found, by its sample's digest; at least 1."""
@@ -220,7 +218,7 @@ class Corpus(StoredFolder):
 
     def campaigns(self) -> list[CorpusCampaign]:
         """Return every campaign that was added, in the order they first were."""
-        return self._database.rows(tables.campaigns, campaign_from_row)
+        return self._database.rows(tables.campaigns, reader(CorpusCampaign))
 
     def inputs(self, target: str | None = None) -> Iterator[ReplayInput]:
         """Yield every entry as an input for a replay, those whose last answer deviated first.

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row
-
 from edgeflare.answers.parts import Margins
-from edgeflare.store.documents import moment, record
 from edgeflare.types import Sample, Status
 
 
@@ -164,16 +161,6 @@ def trigger_to_row(trigger: TriggerRecord) -> dict[str, Any]:
     }
 
 
-def entry_from_row(row: Row[Any]) -> CorpusEntry:
-    """Return the record of a row of the table entries."""
-    times = {
-        "found_at": moment(row.found_at),
-        "deviated_at": moment(row.deviated_at),
-        "agreeing_since": None if row.agreeing_since is None else moment(row.agreeing_since),
-    }
-    return record(CorpusEntry, row, **times)
-
-
 def answer_of(trigger: TriggerRecord) -> DeviceAnswer:
     """Return the target's answer that a triggering input states."""
     return DeviceAnswer(
@@ -194,17 +181,6 @@ def answer_to_row(answer: DeviceAnswer, since: str) -> dict[str, Any]:
     row = vars(answer) | {"looked_at": stamp(answer.looked_at), "since": since}
     del row["sample"]
     return row
-
-
-def answer_from_row(row: Row[Any]) -> DeviceAnswer:
-    """Return the record of a row of the table looks and its entry's sample."""
-    times = {"looked_at": moment(row.looked_at), "since": moment(row.since)}
-    return record(DeviceAnswer, row, **times)
-
-
-def campaign_from_row(row: Row[Any]) -> CorpusCampaign:
-    """Return the record of a row of the table campaigns."""
-    return record(CorpusCampaign, row, added_at=moment(row.added_at))
 
 
 def entries_to_keep(group: Sequence[TriggerRecord], at_most: int) -> list[int]:

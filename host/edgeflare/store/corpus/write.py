@@ -9,15 +9,16 @@ from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select,
 from edgeflare.store.corpus import tables
 from edgeflare.store.corpus.records import (
     CorpusCampaign,
+    CorpusEntry,
     DeviceAnswer,
     TriggerRecord,
     answer_of,
     answer_to_row,
     entries_to_keep,
-    entry_from_row,
     stamp,
     trigger_to_row,
 )
+from edgeflare.store.mapped import reader
 
 _ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
 
@@ -69,7 +70,7 @@ def add_one(
         "of_deployed": trigger.deployed_label,
     }
     rows = list(connection.execute(_GROUP, of_group))
-    staying = entries_to_keep([*map(entry_from_row, rows), trigger], at_most)
+    staying = entries_to_keep([*map(reader(CorpusEntry), rows), trigger], at_most)
     if len(rows) not in staying:
         return False
     for index, row in enumerate(rows):

@@ -99,7 +99,7 @@ def stored(tmp_path: Path, classes: int | None) -> tuple[list[int | None], int |
 def test_labels_mean_nothing_to_recognisers(tmp_path: Path) -> None:
     labels, rate, notices = stored(tmp_path, None)
     assert (labels, rate) == ([None] * 3, 8000)
-    assert "notice" in notices[0]
+    assert "notice of its" in notices[0]
     assert "labels of 2" in notices[1]
     assert "text" not in notices[1], "nor have detectors, maps and vectors one class"
 

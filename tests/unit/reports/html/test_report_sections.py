@@ -58,7 +58,7 @@ def test_a_fleet_reports_causes_telemetry_and_agreement(tmp_path: Path, read: Re
     charts = [one["aria-label"] for one in page.having("svg", role="img")]
     assert sum("temperature" in one for one in charts) == 2
     assert "pi-5 was slowed" in page.text
-    assert "devices" in page.text
+    assert "of the devices" in page.text
 
 
 def test_the_configuration_comes_back_from_its_toml() -> None:
