@@ -14,8 +14,6 @@ from edgeflare._internal.flags import FILES
 from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
 from edgeflare.analysis.agreement import agreements
 from edgeflare.analysis.base import Analysis, RunContext
-from edgeflare.campaign.replay.results import replay_config
-from edgeflare.campaign.replay.run import replay_base
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.flags import Flag, FlagsOfCampaign, Typed
 from edgeflare.document import (
@@ -38,11 +36,9 @@ from edgeflare.explanation import (
     Layers,
     ShrunkFinding,
     ShrunkFindings,
-    explain_campaign,
     explained_devices,
-    shrink_campaign,
 )
-from edgeflare.explanation.shrinking import EACH
+from edgeflare.explanation.results import EACH
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.words.causes import (
@@ -343,6 +339,9 @@ class ShrinkSettings(BaseModel):
 
 def _config(campaign: Store, stated: Typed) -> CampaignConfig:
     """Return the configuration with which findings are sent again; several devices all get each."""
+    from edgeflare.campaign.replay.results import replay_config
+    from edgeflare.campaign.replay.run import replay_base
+
     each = {"fleet": {"mode": "replicate"}} if len(stated.values.get("devices", ())) > 1 else {}
     return replay_config(replay_base(campaign.folder), {**stated.values, **each}, stated.flags)
 
@@ -359,6 +358,8 @@ class Explain(Analysis[ExplainSettings, Explanation]):
 
     def run(self, campaign: Store, settings: ExplainSettings, context: RunContext) -> Explanation:
         """Return the explanation, which is stored in the campaign."""
+        from edgeflare.explanation import explain_campaign  # reports need nothing that runs
+
         explanation = explain_campaign(
             campaign.folder,
             _config(campaign, settings.stated),
@@ -393,6 +394,8 @@ class Shrink(Analysis[ShrinkSettings, ShrunkFindings]):
 
     def run(self, campaign: Store, settings: ShrinkSettings, context: RunContext) -> ShrunkFindings:
         """Return how near the findings came."""
+        from edgeflare.explanation import shrink_campaign
+
         config = _config(campaign, settings.stated)
         budget = settings.device_budget
         return shrink_campaign(campaign.folder, config, device_budget=budget, **context.options)
