@@ -1,13 +1,14 @@
 """Coverage of a campaign's original by its seeds, its triggering inputs and its survey's findings."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
@@ -94,7 +95,7 @@ class CriterionCoverage:
 
 
 @dataclass(frozen=True)
-class CoverageFound:
+class CoverageFound(JsonRecord):
     """What the inputs of a campaign cover of its original.
 
     `model` is the name of the original's file. `units` are those of the layers of criteria over
@@ -116,10 +117,6 @@ class CoverageFound:
     finished: bool
     criteria: tuple[CriterionCoverage, ...]
     notices: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 class CoverageSettings(ProfileSettings):

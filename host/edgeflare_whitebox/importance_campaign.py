@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from edgeflare._internal import extras
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import ModelError
@@ -66,7 +67,7 @@ class RelevantPixels:
 
 
 @dataclass(frozen=True)
-class ImportanceFound:
+class ImportanceFound(JsonRecord):
     """What matters in a campaign's original: its layers in order, and some triggering inputs.
 
     `model` is the name of the original's file. `number` units of a layer count as important.
@@ -86,10 +87,6 @@ class ImportanceFound:
     layers: tuple[LayerImportance, ...]
     drawn: Annotated[tuple[tuple[RelevantPixels, RelevantPixels], ...], Field(max_length=_DRAWN)]
     notices: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 class ImportanceSettings(ProfileSettings):

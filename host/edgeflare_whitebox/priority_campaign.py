@@ -1,7 +1,7 @@
 """How early orders of a stored campaign's seeds bring its findings, beside random order."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.priority import (
     OF_SCORES,
@@ -77,7 +78,7 @@ class FindingsComparison:
 
 
 @dataclass(frozen=True)
-class PriorityComparison:
+class PriorityComparison(JsonRecord):
     """How early each order of a campaign's seeds brings its findings, by their kinds.
 
     `left_out` has the measures that can't be computed, with the reason. Random order is the mean
@@ -90,10 +91,6 @@ class PriorityComparison:
     random_seed: int
     findings: tuple[FindingsComparison, ...]
     left_out: Mapping[str, str]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 class PrioritySettings(InspectionSettings):

@@ -1,7 +1,7 @@
 """Which classes a campaign's original confuses, and what its deployed model adds to that."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted
 from edgeflare.analysis import RunContext
 from edgeflare.answers.metrics import class_scores, is_finite
@@ -128,7 +129,7 @@ class ExampleSeed:
 
 
 @dataclass(frozen=True)
-class ClassesFound:
+class ClassesFound(JsonRecord):
     """Which classes a campaign's original confuses, and what the deployed model changes.
 
     `model` is the name of the original's file, which has `classes` classes. `inputs` seeds were
@@ -158,10 +159,6 @@ class ClassesFound:
     decisions: DecisionTable
     examples: tuple[ExampleSeed, ...]
     notices: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 class ClassesSettings(ProfileSettings):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 from pydantic import Field, FiniteFloat, InstanceOf, PlainSerializer
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted
 from edgeflare.analysis import RunContext, WithUnitScores
 from edgeflare.campaign import SurveyInputs
@@ -89,7 +90,7 @@ class HypothesisScores:
 
 
 @dataclass(frozen=True)
-class UnitsFound:
+class UnitsFound(JsonRecord):
     """Which units of a campaign's original go with hypotheses on its inputs.
 
     `model` is the name of the original's file. `units` were looked at in `layers`, by the names of
@@ -114,10 +115,6 @@ class UnitsFound:
     measures: tuple[MeasureName, ...]
     hypotheses: tuple[HypothesisScores, ...]
     notices: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 def _survey_inputs(store: Store) -> Callable[[SurveyRecord], Sample]:

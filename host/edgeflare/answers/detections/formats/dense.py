@@ -68,14 +68,6 @@ class ScoreRule(NamedTuple):
     class_power: float = 1.0
 
 
-class Chosen(NamedTuple):
-    """Anchors that are candidates, int64 [n], their best class and score."""
-
-    places: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    scores: NDArray[np.float64]
-
-
 def as_shaped(raw: NDArray[Any], tensor: TensorInfo) -> NDArray[Any]:
     """Return a raw output in its tensor's shape without the batch axis, one open axis filled.
 
@@ -117,8 +109,11 @@ def choose(
     rule: ScoreRule,
     floor: float,
     broken: NDArray[np.int64],
-) -> Chosen:
-    """Return the anchors whose best class scores at least `floor`, and the `broken` ones."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the anchors whose best class scores at least `floor`, and the `broken` ones.
+
+    They are int64 [n], with their best classes and scores.
+    """
     values = classes.values
     if rule.background >= 0:
         values = _without(values, rule.background)
@@ -150,7 +145,7 @@ def choose(
     order = np.argsort(places, kind="stable")
     labels = np.concatenate([labels[enough], np.zeros(len(broken), np.int64)])
     scores = np.concatenate([np.minimum(scores[enough], 1.0), np.full(len(broken), np.nan)])
-    return Chosen(places[order], labels[order].astype(np.int64), scores[order])
+    return places[order], labels[order].astype(np.int64), scores[order]
 
 
 def listed(

@@ -81,11 +81,9 @@ class Grids:
             objectness_power=grid.objectness_power,
             class_power=grid.class_power,
         )
-        chosen = choose(classes, objectness, rule, floor, broken)
-        places = boxes.real(boxes.values[:, chosen.places])
-        return Found(
-            self._boxes(places, chosen.places, (rows, columns)), chosen.labels, chosen.scores
-        )
+        anchors, labels, scores = choose(classes, objectness, rule, floor, broken)
+        places = boxes.real(boxes.values[:, anchors])
+        return Found(self._boxes(places, anchors, (rows, columns)), labels, scores)
 
     def _boxes(
         self,

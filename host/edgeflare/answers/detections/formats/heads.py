@@ -179,7 +179,7 @@ def _decoded(
 ) -> Found:
     boxes, objectness, classes = planes
     rule = ScoreRule(options.activation or "none", background)
-    chosen = choose(classes, objectness, rule, floor, broken)
-    places = boxes.real(boxes.values[:, chosen.places])
+    anchors, labels, scores = choose(classes, objectness, rule, floor, broken)
+    places = boxes.real(boxes.values[:, anchors])
     shares = ltrb_shares(places, options.box_order, options.box_units, size)
-    return Found(shares, chosen.labels, chosen.scores)
+    return Found(shares, labels, scores)
