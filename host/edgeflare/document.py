@@ -197,6 +197,7 @@ class Examples:
     """Inputs on a page, made only where they are shown, with `text` in their place elsewhere."""
 
     make: Callable[[], Sequence[Example]]
+    title: str = ""
     text: "tuple[Block, ...]" = ()
 
 
@@ -268,10 +269,12 @@ class Section:
 
 
 def section_blocks(sections: Iterable[Section]) -> Iterator[Block]:
-    """Yield the blocks of sections one after the other, each below its heading."""
+    """Yield the blocks of sections for a text, each section below its heading."""
     for section in sections:
-        yield Heading(section.title)
-        yield from section.blocks
+        blocks = [*in_text(section.blocks)]
+        if blocks:
+            yield Heading(section.title)
+            yield from blocks
 
 
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> Table:

@@ -30,12 +30,17 @@ _FACTS = (
     "board|soc|cpu|arch|os|kernel|python|numpy|edgeflare|platform|machine|onnxruntime|ai-edge-litert"
     "|opencv-python-headless"
 )
+_TERMINAL: tuple[tuple[str, Any], ...] = (
+    (r"(?ms)^(Telemetry\n).*?(?=^\S|\Z)", rf"\1 {MASK}\n"),
+    (r"(?<=\S)   +", "  "),
+    (r"─+", "──"),
+    (r"(?m) +$", ""),
+)
 _PATTERNS_OF: dict[str, tuple[tuple[str, Any], ...]] = {
-    ".txt": (
-        (r"(?ms)^(Telemetry\n).*?(?=^\S|\Z)", rf"\1 {MASK}\n"),
-        (r"(?<=\S)   +", "  "),
-        (r"─+", "──"),
-        (r"(?m) +$", ""),
+    ".txt": _TERMINAL,
+    ".xml": (
+        *_TERMINAL,
+        (r"<property name=\"seconds[^>]*>", lambda match: _without_numbers(match[0])),
     ),
     ".md": ((r"(?ms)^(### Telemetry\n).*?(?=^#|\Z)", rf"\1\n{MASK}\n\n"),),
     ".html": (

@@ -264,7 +264,7 @@ def test_references_that_are_killed_answer_the_same(
     kills.before(references._Question, "answer")
     folder = run(tmp_path / "campaign", stated)
     kills.join()
-    assert kills.at["answer"]
+    assert kills.at["_Question"]
     found = learned(folder)
     assert len(found["references"]) == 2
     assert found == expected

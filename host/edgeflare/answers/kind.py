@@ -23,7 +23,7 @@ from edgeflare.answers.parts import (
     jsonable,
     later,
 )
-from edgeflare.document import Block, KeyFigure
+from edgeflare.document import KeyFigure, Section
 from edgeflare.errors import UsageError
 from edgeflare.types import Decision, Sample, Search, Seed
 from edgeflare.words.answers import ReportWords
@@ -91,7 +91,7 @@ class AnswerKind(ABC, Generic[A]):
     is_drawn: ClassVar[bool] = False
     """Whether its answers are drawn over the picture of an input."""
     page_part: ClassVar[Literal["pairs", "words", "differences", ""]] = "pairs"
-    """Which part of the page counts what deviates; "": none."""
+    """By what findings are chosen on a page; "": by nothing. Of "pairs" a section counts the pairs of classes."""
     report_words: ClassVar[ReportWords] = ReportWords()
     """Its words in reports."""
 
@@ -445,13 +445,14 @@ class AnswerKind(ABC, Generic[A]):
         """
         return ()
 
-    def blocks(self, figures: Any, name: Name, most: int) -> list[Block]:
-        """Return the tables of a report, of `most` rows each, of what `figures` gave."""
-        return []
+    def sections(self, figures: Any, name: Name, *, is_replay: bool = False) -> Iterable[Section]:
+        """Yield the sections of a report of what `figures` gave, beside that on pairs of classes.
 
-    def page_tables(self, figures: Any, name: Name, *, is_replay: bool) -> Any:
-        """Return what the page's part `page_part` shows of `figures`; None where it needs nothing."""
-        return None
+        `name` returns a class's name. Those of the kind's `page_part` choose findings on a page by
+        the cells of a `Matrix`, whose keys are those of `Card.pairs`; `order` 100 puts them before
+        the findings. Of a replay its inputs are figured in place of triggers.
+        """
+        return ()
 
     def page_note(self, figures: Any) -> str:
         """Return a sentence for the readers of the gallery; "": none."""

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from edgeflare._internal.text import counted, distinct_number
 from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.parts import Card, Margins, Name, Pieces
-from edgeflare.document import Block, Heading, KeyFigure, table_of
+from edgeflare.document import Cell, KeyFigure, Matrix, Section, Text, table_of
 from edgeflare.statistics import CountedPair, counted_pairs
 from edgeflare.types import Output, Transcript
 from edgeflare.words.answers import OF_TRANSCRIPTS
 
 NO_WORD = "(nothing)"
 """Stands for a word that one of two transcripts does not have."""
-_MOST_LISTED = 20
+_MOST_LISTED, _MOST_IN_TEXT = 20, 10
 _BEFORE = 2
 _FROM = 6
 """Number of words of an excerpt before the first that differs, and from there on."""
@@ -370,26 +370,46 @@ class TranscriptKind(AnswerKind[Transcript]):
             text = f"{pair.original or NO_WORD} -> {pair.deployed or NO_WORD}"
             yield KeyFigure("most frequent words", text, counted(pair.count, "trigger"), main=True)
 
-    def blocks(self, figures: WordFigures, name: Name, most: int) -> list[Block]:
-        """Return the words returned differently; a trigger can have several, so they have no sum."""
+    def sections(
+        self, figures: WordFigures, name: Name, *, is_replay: bool = False
+    ) -> Iterable[Section]:
+        """Yield the words returned differently; a trigger can have several, so they have no sum."""
+        matter = "input" if is_replay else "trigger"
+        title = "Words that the deployed model returns differently"
+        if not figures.pairs:
+            none = (
+                "No input deviates now." if is_replay else "There is no trigger with other words."
+            )
+            yield Section("words", title, (Text(none, "note"),), order=100)
+            return
         rows = [
-            (pair.original or NO_WORD, pair.deployed or NO_WORD, f"{pair.count:,}")
-            for pair in figures.pairs[:most]
-        ]
-        if rest := figures.pairs[most:]:
-            rows.append((counted(len(rest), "more pair"), "", ""))
-        header = ["original returns", "deployed returns", "triggers"]
-        title = Heading("Words returned differently")
-        return [title, table_of(header, rows, text=2)] if rows else []
-
-    def page_tables(self, figures: WordFigures, name: Name, *, is_replay: bool) -> Any:
-        """Return the most frequent words, each with its key; None without any."""
-        pairs = [
-            (pair, _TO.join((pair.original, pair.deployed)))
+            (
+                original := pair.original or NO_WORD,
+                deployed := pair.deployed or NO_WORD,
+                Cell(
+                    f"{pair.count:,}",
+                    key=_TO.join((pair.original, pair.deployed)),
+                    words=f"{counted(pair.count, matter)}: the original returns {original}, the "
+                    f"deployed model {deployed}",
+                ),
+            )
             for pair in figures.pairs[:_MOST_LISTED]
         ]
-        more = len(figures.pairs) - len(pairs)
-        return {"pairs": pairs, "more": more, "no_word": NO_WORD} if pairs else None
+        header = ("original returns", "deployed returns", f"{matter}s")
+        texts = [
+            (original, deployed, cell.text) for original, deployed, cell in rows[:_MOST_IN_TEXT]
+        ]
+        if rest := figures.pairs[_MOST_IN_TEXT:]:
+            texts.append((counted(len(rest), "more pair"), "", ""))
+        more = len(figures.pairs) - len(rows)
+        left_out = f": the most frequent ones, {more:,} more are left out" if more else ""
+        note = (
+            f"{'Inputs that deviate now' if is_replay else 'Triggers'} by a word that the original returns "
+            f"and by what the deployed model returns instead{left_out}. A number shows its {matter}s below."
+        )
+        table = table_of(header, texts, text=2)
+        blocks = (Text(note, "note"), Matrix(header, rows, labels=2, text=(table,)))
+        yield Section("words", title, blocks, order=100)
 
     def pair_words(self, key: str, name: Name) -> str:
         original, _, deployed = key.partition(_TO)

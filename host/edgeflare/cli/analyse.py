@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,7 +60,8 @@ def _run(
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.document import section_blocks
-    from edgeflare.store import campaign_text
+    from edgeflare.reports import Block
+    from edgeflare.store import Store, campaign_text
 
     plugin = analysis(name)
     settings = settings_from(plugin.settings, given, f"analysis {name}")
@@ -79,10 +81,17 @@ def _run(
             return to_json(result)
         return TypeAdapter(plugin.result).dump_python(result, mode="json")
 
+    def document() -> list[Block]:
+        with ExitStack() as stack:
+            # what isn't stored here has parts in folders of the campaign's
+            stored = getattr(plugin, "stored", True) or isinstance(campaign, list)
+            store = None if stored else stack.enter_context(Store.open(first))
+            return [*section_blocks(sections_of(plugin, name, result, namer, store))]
+
     print_result(
         json,
         values,
-        lambda: section_blocks(sections_of(plugin, name, result, namer)),
+        document,
     )
     if not json:
         advice = getattr(plugin, "advice", None)

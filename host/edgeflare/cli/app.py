@@ -12,14 +12,13 @@ from edgeflare.cli import (
     compare,
     corpus,
     devices,
-    explain,
     inputs,
     nightly,
     repair,
     replay,
     terminal,
 )
-from edgeflare.cli.groups import AllCommands
+from edgeflare.cli.groups import AllCommands, add_analysis
 from edgeflare.cli.options import command
 
 app = typer.Typer(
@@ -30,7 +29,7 @@ app = typer.Typer(
     help="Find the inputs on which a compressed model, on the real device, decides differently "
     "from the model it was made from.",
 )
-_COMMANDS: dict[Callable[..., None], type[TyperCommand] | str] = {
+_COMMANDS: dict[Callable[..., None] | str, type[TyperCommand] | str] = {
     campaigns.demo: "DemoSettings",
     campaigns.run: "RunSettings",
     campaigns.survey: "SurveySettings",
@@ -42,14 +41,16 @@ _COMMANDS: dict[Callable[..., None], type[TyperCommand] | str] = {
     campaigns.export: "ExportSettings",
     campaigns.report: "ReportSettings",
     replay.replay: "ReplaySettings",
-    explain.explain: explain.ExplainCommand,
-    explain.shrink: explain.ShrinkCommand,
+    "explain": "",
+    "shrink": "",
     compare.compare: compare.CompareCommand,
     nightly.nightly: "NightlySettings",
     campaigns.selftest: "SelftestSettings",
 }
 for _function, _settings in _COMMANDS.items():
-    if isinstance(_settings, str):
+    if isinstance(_function, str):  # the name of an analysis
+        add_analysis(app, _function)
+    elif isinstance(_settings, str):
         command(app, _settings)(_function)
     else:
         app.command(cls=_settings)(terminal.with_exit_codes(_function))

@@ -132,11 +132,9 @@ def status(settings: "StatusSettings", campaign: CampaignFolder, json: Json = Fa
 def show(settings: "ShowSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Show what a campaign found: success rate, queries, time, label pairs, devices."""
     from edgeflare import summarize
-    from edgeflare.cli.display.tables import print_analyses, print_summary
+    from edgeflare.cli.display.tables import print_summary
 
     print_summary(summarize(campaign), json, wide=settings.wide)
-    if not json:
-        print_analyses(campaign)
 
 
 def export(settings: "ExportSettings", campaign: CampaignFolder, json: Json = False) -> None:

@@ -198,16 +198,6 @@ def _value(text: str) -> Any:
         return text
 
 
-def command_with(*names: str, **changed: Mapping[str, Any]) -> type[TyperCommand]:
-    """Return the class of a command that takes these flags of the configuration.
-
-    `changed` are other values for fields of these flags, by parameter name. The callback finds
-    their values in its context's `obj`, for `typed`. The configuration is imported when the command
-    is parsed, so that others start fast.
-    """
-    return command_with_flags(lambda: _of_campaign(names, (), changed))
-
-
 def with_settings(
     settings: "str | Callable[[], type[BaseModel]]", name: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -2,85 +2,49 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeflare.cli.options import CampaignFolder, Json, command_with, typed
+from edgeflare.cli.options import CampaignFolder, Json, command
 from edgeflare.cli.terminal import echo, echo_err, with_exit_codes
 
 if TYPE_CHECKING:
-    from edgeflare.repair import RepairedCampaign
+    from pydantic import BaseModel
+
+    from edgeflare.repair import (
+        AbstainSettings,
+        RecipesSettings,
+        RepairedCampaign,
+        TrainSettings,
+    )
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Find what to deploy in place of a model that deviates, judged by searching again.",
 )
 
-_Out = Annotated[
-    Path | None,
-    typer.Option(help="The repair's file (.npz); by default one in CAMPAIGN/repair."),
-]
+
+def _recipes() -> "type[BaseModel]":
+    from edgeflare.repair import RecipesSettings as Settings
+
+    return Settings
 
 
-def _share(text: object) -> float:
-    """Return a share that is written as 0.01 or 1%."""
-    number, is_percent = str(text).removesuffix("%"), str(text).endswith("%")
-    try:
-        return float(number) / (100 if is_percent else 1)
-    except ValueError:
-        raise typer.BadParameter(f"a share is a number such as 0.01 or 1%, not {text!r}") from None
+def _train() -> "type[BaseModel]":
+    from edgeflare.repair import TrainSettings as Settings
+
+    return Settings
 
 
-_Search = Annotated[
-    bool, typer.Option("--search/--no-search", help="Search again; by default yes.")
-]
-_SearchCommand = command_with(
-    "total_queries",
-    total_queries={
-        "help": "Each new search gives the device N inputs at most; by default as many as the campaign took, "
-        "and 20,000 at least."
-    },
-)
+def _abstain() -> "type[BaseModel]":
+    from edgeflare.repair import AbstainSettings as Settings
+
+    return Settings
 
 
-@app.command()
-@with_exit_codes
-def recipes(
-    campaign: CampaignFolder,
-    recipe: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Try this recipe alone; may be repeated."),
-    ] = None,
-    keep_float: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Try the 1 to N operators with the largest contributions in float (needs edgeflare "
-            "explain).",
-        ),
-    ] = 2,
-    survey: Annotated[
-        bool, typer.Option("--survey", help="Survey each candidate, too, far from the seeds.")
-    ] = False,
-    quantizer_python: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="For TFLite originals: a Python that has ai-edge-quantizer; by default one is "
-            "installed in the user's cache folder.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="A folder for the candidates and their searches; by default CAMPAIGN/repair/recipes.",
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+@command(app, _recipes)
+def recipes(settings: "RecipesSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Quantise the original in other ways, search each anew, and name the one to ship."""
     from edgeflare.cli.display.progress import batch_display
     from edgeflare.cli.display.tables import print_result
@@ -88,18 +52,16 @@ def recipes(
     from edgeflare.repair import recipes_campaign
     from edgeflare.reports import recipes_document, write_front
 
-    again = f"the same command goes on with what is in {out or campaign / 'repair' / 'recipes'}"
+    folder = settings.out or campaign / "repair" / "recipes"
+    again = f"the same command goes on with what is in {folder}"
     with (
         handling_signals() as stop,
         batch_display(stop, what="candidate ", advice=lambda _: again) as watch,
     ):
         found = recipes_campaign(
             campaign,
-            only=recipe or (),
-            out=out,
-            keep_float=keep_float,
-            survey=survey,
-            quantizer_python=quantizer_python,
+            only=settings.recipe,
+            **settings.model_dump(exclude={"recipe"}),
             ask=ask,
             progress=watch,
         )
@@ -112,71 +74,29 @@ def recipes(
             echo_err(f"{found.winner} as a script: {found.script}")
 
 
-@app.command(cls=_SearchCommand)
-@with_exit_codes
-def train(
-    context: typer.Context,
-    campaign: CampaignFolder,
-    variant: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="paper (DRepair as published; the default) or standardised (repairs more and "
-            "makes more worse).",
-        ),
-    ] = "paper",
-    max_inducing: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            parser=_share,
-            help="Of inputs on which the models agree, at most this share may deviate afterwards, "
-            "such as 0.01 or 1%, on average over inputs like the campaign's.",
-        ),
-    ] = None,
-    out: _Out = None,
-    search: _Search = True,
-    json: Json = False,
-) -> None:
+@command(app, _train)
+def train(settings: "TrainSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Train DRepair: it takes the deployed model's probabilities and returns the original's class."""
-    from edgeflare import UsageError
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.terminal import ask
-    from edgeflare.repair import VARIANTS, Variant, train_campaign
+    from edgeflare.repair import train_campaign
 
-    if variant not in VARIANTS:
-        raise UsageError(f"there is no variant {variant}; take {' or '.join(VARIANTS)}")
     with progress_display() as progress:
         found = train_campaign(
             campaign,
-            variant=cast("Variant", variant),
-            max_inducing=max_inducing,
-            out=out,
-            search=search,
-            total_queries=_bound(context),
+            variant=settings.variant,
+            max_inducing=settings.max_inducing,
+            out=settings.out,
+            search=settings.search,
+            total_queries=settings.total_queries,
             ask=ask,
             progress=progress,
         )
     _print(found, json)
 
 
-@app.command(cls=_SearchCommand)
-@with_exit_codes
-def abstain(
-    context: typer.Context,
-    campaign: CampaignFolder,
-    catch: Annotated[
-        float,
-        typer.Option(metavar="SHARE", parser=_share, help="The share of deviations to catch."),
-    ] = 0.95,
-    snippet: Annotated[
-        str | None,
-        typer.Option(metavar="LANGUAGE", help="Print code for python, kotlin or c++ as well."),
-    ] = None,
-    out: _Out = None,
-    search: _Search = True,
-    json: Json = False,
-) -> None:
+@command(app, _abstain)
+def abstain(settings: "AbstainSettings", campaign: CampaignFolder, json: Json = False) -> None:
     """Find the margin of the deployed model below which it should leave the decision to another."""
     from edgeflare import UsageError
     from edgeflare.cli.display.progress import progress_display
@@ -184,15 +104,16 @@ def abstain(
     from edgeflare.repair import abstain_campaign
     from edgeflare.reports import SNIPPETS, write_curve
 
+    snippet = settings.snippet
     if snippet is not None and snippet not in SNIPPETS:
         raise UsageError(f"there is no snippet in {snippet}; take {', '.join(SNIPPETS)}")
     with progress_display() as progress:
         found = abstain_campaign(
             campaign,
-            catch=catch,
-            out=out,
-            search=search,
-            total_queries=_bound(context),
+            catch=settings.catch,
+            out=settings.out,
+            search=settings.search,
+            total_queries=settings.total_queries,
             ask=ask,
             progress=progress,
         )
@@ -223,12 +144,6 @@ def examples(
         "examples.csv names each file and what the original answers to it"
     )
     print_result(json, found, lambda: [Text(text)])
-
-
-def _bound(context: typer.Context) -> int | None:
-    """Return the stated --total-queries."""
-    fleet = typed(context.obj).values.get("fleet", {})
-    return cast("int | None", fleet.get("total_queries"))
 
 
 def _print(found: "RepairedCampaign", json: bool) -> None:

@@ -2,6 +2,7 @@
 # ruff: noqa: I001 - one import a part
 
 from .results import (
+    DEVICE_QUERIES as DEVICE_QUERIES,
     SHRUNK_FOLDER as SHRUNK_FOLDER,
     Distances as Distances,
     ExplainedFinding as ExplainedFinding,
@@ -20,5 +21,5 @@ from .results import (
     explained_devices as explained_devices,
     stored_explanation as stored_explanation,
 )
-from .run import DEVICE_QUERIES as DEVICE_QUERIES, explain_campaign as explain_campaign
+from .run import explain_campaign as explain_campaign
 from .shrinking import shrink_campaign as shrink_campaign

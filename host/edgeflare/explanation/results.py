@@ -70,6 +70,10 @@ class Remark:
 
 
 _FACT = "explanation"
+DEVICE_QUERIES = 2000
+"""What devices are sent at most in all to explain a campaign's findings, by default."""
+EACH = 20
+"""Device queries to shrink each finding, at most, without its confirmation, by default."""
 EXPLANATION_FOLDER = "explanation"
 """Name of the folder, in a campaign's, with the replays of its rungs."""
 DEVICE = "device"

@@ -48,6 +48,7 @@ from edgeflare.explanation.ladder import Rung, ladder_of
 from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
 from edgeflare.explanation.results import (
     DEVICE,
+    DEVICE_QUERIES,
     EXPLANATION_FOLDER,
     ExplainedFinding,
     Explanation,
@@ -67,7 +68,6 @@ from edgeflare.types import Output
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-DEVICE_QUERIES = 2000
 _SEEDS = 50
 _ANOTHER_MODEL = 0.1
 """Share of the seeds on which a float model decides otherwise than the original at most."""

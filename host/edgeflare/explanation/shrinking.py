@@ -20,7 +20,13 @@ from edgeflare.campaign.seeds import partners
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import UsageError
-from edgeflare.explanation.results import SHRUNK_FOLDER, Distances, ShrunkFinding, ShrunkFindings
+from edgeflare.explanation.results import (
+    EACH,
+    SHRUNK_FOLDER,
+    Distances,
+    ShrunkFinding,
+    ShrunkFindings,
+)
 from edgeflare.metrics import l2, linf, ssim
 from edgeflare.store import (
     CampaignLock,
@@ -46,8 +52,6 @@ _TRIGGERS, _CHANGES = "shrunk.npz", "shrunk.json"
 STRATEGY = "shrink"
 _MOST_STEPS = 3
 """Inputs of more natural corruptions shrink as others do: each step costs a device query."""
-EACH = 20
-"""Device queries for each finding, at most, without its confirmation."""
 
 
 def shrink_campaign(

@@ -14,7 +14,7 @@ from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
 from edgeflare.nightly.night import Night, NightRun
 from edgeflare.reports.charts import STATE_WORDS, Line, Point, figure, line_chart, mark
 from edgeflare.reports.html import render
-from edgeflare.reports.junit import Case, CaseResult, Element, dumped, element
+from edgeflare.reports.render.junit import Case, CaseResult, Element, dumped, element
 from edgeflare.store.database import translate_errors
 from edgeflare.words.nightly import NOT_RUN, left_out_text
 

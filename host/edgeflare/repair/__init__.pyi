@@ -9,6 +9,8 @@ from .abstention import (
     abstention_of as abstention_of,
 )
 from .campaigns import (
+    AbstainSettings as AbstainSettings,
+    TrainSettings as TrainSettings,
     RepairedCampaign as RepairedCampaign,
     RepairedSearch as RepairedSearch,
     abstain_campaign as abstain_campaign,
@@ -24,6 +26,7 @@ from .recipes import (
     ObjectDifferences as ObjectDifferences,
     RecipeFigures as RecipeFigures,
     RecipesFound as RecipesFound,
+    RecipesSettings as RecipesSettings,
     recipes_campaign as recipes_campaign,
 )
 from .search_again import SearchFigures as SearchFigures, check_finished as check_finished

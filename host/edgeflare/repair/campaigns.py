@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from edgeflare._internal.files import file_sha256, write_whole
 from edgeflare._internal.records import in_json
@@ -14,6 +17,7 @@ from edgeflare.campaign.context import RunContext, RunOptions
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.flags import Flag, FlagsOfCampaign, Typed
 from edgeflare.errors import UsageError
 from edgeflare.repair.abstention import CATCH, Abstention, abstention_of
 from edgeflare.repair.examples import examples_of
@@ -44,6 +48,74 @@ _BESIDE = (".onnx", ".svg")
 """The endings of what is written beside a repair."""
 Harm: TypeAlias = Literal["deviating", "accuracy", "easier"]
 """No fewer inputs deviate, the accuracy falls, or the next search finds something more easily."""
+
+
+def _share(value: object) -> object:
+    """Return a share that is written as 0.01 or 1%."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+    except ValueError:
+        raise PydanticCustomError(
+            "share", "a share is a number such as 0.01 or 1%, not {text}", {"text": repr(value)}
+        ) from None
+
+
+_Share: TypeAlias = Annotated[float, BeforeValidator(_share)]
+
+
+class _RepairSettings(BaseModel):
+    out: Annotated[Path | None, Flag("--out")] = Field(
+        None, description="The repair's file (.npz); by default one in CAMPAIGN/repair."
+    )
+    search: Annotated[bool, Flag("--search/--no-search")] = Field(
+        True, description="Search again; by default yes."
+    )
+    stated: Annotated[
+        Typed,
+        FlagsOfCampaign(
+            "total_queries",
+            total_queries={
+                "help": "Each new search gives the device N inputs at most; by default as many as the "
+                "campaign took, and 20,000 at least."
+            },
+        ),
+    ] = Field(default_factory=Typed)
+
+    @property
+    def total_queries(self) -> int | None:
+        """The bound on a search's device queries, where one is stated."""
+        bound: int | None = self.stated.values.get("fleet", {}).get("total_queries")
+        return bound
+
+
+class TrainSettings(_RepairSettings):
+    """What ``repair train`` is told."""
+
+    variant: Annotated[Variant, Flag("--variant", metavar="NAME")] = Field(
+        "paper",
+        description="paper (DRepair as published; the default) or standardised (repairs more and makes "
+        "more worse).",
+    )
+    max_inducing: Annotated[_Share | None, Flag("--max-inducing", metavar="SHARE", type=str)] = (
+        Field(
+            None,
+            description="Of inputs on which the models agree, at most this share may deviate afterwards, "
+            "such as 0.01 or 1%, on average over inputs like the campaign's.",
+        )
+    )
+
+
+class AbstainSettings(_RepairSettings):
+    """What ``repair abstain`` is told."""
+
+    catch: Annotated[_Share, Flag("--catch", metavar="SHARE", type=str)] = Field(
+        CATCH, description="The share of deviations to catch."
+    )
+    snippet: Annotated[str | None, Flag("--snippet", metavar="LANGUAGE")] = Field(
+        None, description="Print code for python, kotlin or c++ as well."
+    )
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ recipes leave the end of the head in float, so that boxes and scores have no sca
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.files import replacing, write_whole
 from edgeflare._internal.records import in_json
@@ -27,6 +28,7 @@ from edgeflare.campaign.batch import BatchProgress, BatchWatch, check_free, sile
 from edgeflare.campaign.events import Notice, Stage
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.flags import Flag
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.campaign.settings.survey import SurveyConfig
 from edgeflare.devices import ConnectOptions, runtime_for
@@ -84,6 +86,32 @@ ONNX_RECIPES = (
 _FLOAT_NAME = "int8-float-"
 
 Point: TypeAlias = tuple[float, float]
+
+
+class RecipesSettings(BaseModel):
+    """What ``repair recipes`` is told."""
+
+    recipe: Annotated[tuple[str, ...], Flag("--recipe", metavar="NAME")] = Field(
+        (), description="Try this recipe alone; may be repeated."
+    )
+    keep_float: Annotated[int, Flag("--keep-float", metavar="N")] = Field(
+        KEEP_FLOAT,
+        ge=0,
+        description="Try the 1 to N operators with the largest contributions in float (needs edgeflare "
+        "explain).",
+    )
+    survey: Annotated[bool, Flag("--survey")] = Field(
+        False, description="Survey each candidate, too, far from the seeds."
+    )
+    quantizer_python: Annotated[Path | None, Flag("--quantizer-python", metavar="PATH")] = Field(
+        None,
+        description="For TFLite originals: a Python that has ai-edge-quantizer; by default one is "
+        "installed in the user's cache folder.",
+    )
+    out: Annotated[Path | None, Flag("--out", metavar="FOLDER")] = Field(
+        None,
+        description="A folder for the candidates and their searches; by default CAMPAIGN/repair/recipes.",
+    )
 
 
 @dataclass(frozen=True)

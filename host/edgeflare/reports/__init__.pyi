@@ -1,7 +1,8 @@
 # The public names; read at run time, too.
 # ruff: noqa: I001 - one import a part
 
-from .campaign import summary_document as summary_document, summary_json as summary_json
+from .campaign import summary_json as summary_json
+from .render.terminal import summary_document as summary_document
 from .document import (
     Block as Block,
     Column as Column,

@@ -3,20 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, percent_text
-from edgeflare.analysis.agreement import NOT_ATTRIBUTED
-from edgeflare.analysis.campaign_verdict import campaign_verdict
-from edgeflare.analysis.class_names import class_namer
+from edgeflare._internal.text import counted, margin_text, number_text, percent_text
 from edgeflare.analysis.limits import LimitCheck
-from edgeflare.analysis.outcome_stats import TriggerFigures, units_of
+from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.summary import NO_SEARCH, ControlFigures, Summary
-from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.oracles import MARGIN_FLOOR, is_measured, traits_in
-from edgeflare.answers.transcripts import excerpts
 from edgeflare.document import (
     Block,
     Column,
-    Figures,
     Heading,
     Item,
     KeyFigure,
@@ -24,18 +18,13 @@ from edgeflare.document import (
     Name,
     Table,
     Text,
-    Tone,
-    table_of,
 )
 from edgeflare.models.scaling import ScalingOptions
-from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
-from edgeflare.reports.explanation import explanation_blocks, explanation_json
-from edgeflare.reports.survey.document import survey_blocks, survey_key_figures
-from edgeflare.reports.survey.faults import faults_blocks, faults_key_figures
-from edgeflare.store import folder_at, open_store
+from edgeflare.reports.explanation import explanation_json
+from edgeflare.reports.survey.document import survey_key_figures
+from edgeflare.reports.survey.faults import faults_key_figures
 from edgeflare.words.devices import runtime_words
 from edgeflare.words.faults import coverage_words
-from edgeflare.words.verdict import evidence, unusable_sentences, verdict_text, verdict_words
 
 MOST_SHOWN = 10
 """Number of pairs, triggers and inputs shown; the rest is counted."""
@@ -55,12 +44,7 @@ END_WORDS = {
 PAIR, DIFFERENCE = "original -> deployed", "difference"
 """Headings of the column with both models' answers, or with what differs in them."""
 
-_BRIEF = 5
 _FAILURES_SHOWN = 5
-_TERMINAL_STEPS = 3
-_LEAST_ROOM = 20
-_OTHER_COLUMNS = 40
-"""Columns of a terminal needed next to a trigger's seed and steps."""
 
 
 class TriggerLine(NamedTuple):
@@ -79,58 +63,6 @@ class TriggerLine(NamedTuple):
 def summary_json(summary: Summary) -> dict[str, Any]:
     """Return a JSON object with a summary's numbers, and what is said of them in words."""
     return {**summary.to_json(), "explanation": explanation_json(summary.explanation)}
-
-
-def summary_document(summary: Summary, *, width: int | None = None) -> list[Block]:
-    """Return the document for a terminal of `width` columns; None: with every step to a trigger."""
-    from edgeflare.reports.replay import replay_counts
-
-    name: Name = str
-    if not summary.kind.shows_pairs:
-        name = class_namer(folder_at(summary.folder))
-    lines = [_trigger_line(trigger, width, name) for trigger in summary.triggers]
-    if not is_measured(summary.search) or summary.kind.is_measured:
-        lines = [line._replace(disagreement=None) for line in lines]
-    shown = any(line.steps for line in lines) or answers_heading(summary) == DIFFERENCE
-    triggers = triggers_table(lines, summary.found, answers_heading(summary)) if shown else []
-    blocks = [*campaign_blocks(summary, triggers, name, brief=True), *limits_list(summary.limits)]
-    if summary.replay is not None:
-        unusable = [Text(sentence, "bad") for sentence in unusable_sentences(summary.unusable)]
-        return [*unusable, *replay_counts(summary.replay), *blocks]
-    with open_store(folder_at(summary.folder)) as store:
-        result = campaign_verdict(store, summary, summary.limits)
-    tone: Tone = "strong" if result.tone == "neutral" else result.tone
-    return [
-        Text(verdict_text(result), tone),
-        *map(Text, evidence(summary)),
-        *blocks,
-        Text(verdict_words(result)[0], tone),
-    ]
-
-
-def campaign_blocks(
-    summary: Summary, triggers: Sequence[Block], name: Name = str, *, brief: bool = False
-) -> list[Block]:
-    """Return key figures, tables and notices; `name` returns a class's name.
-
-    `brief`: tables are left out that only say that nothing deviates, and long ones are shorter.
-    """
-    most, answers = _BRIEF if brief else MOST_SHOWN, summary.answers
-    return [
-        Heading("Key figures"),
-        Figures(key_figures(summary, name)),
-        *faults_blocks(summary.faults, name),
-        *survey_blocks(summary.survey, name, brief=brief),
-        *_pairs_tables(summary, name, most),
-        *(summary.kind.blocks(answers.figures, name, most) if answers else ()),
-        *explanation_blocks(summary.explanation, name, brief=brief),
-        *triggers,
-        *devices_tables(summary),
-        *agreement_blocks(summary.agreements, summary.every_device),
-        *telemetry_table(summary.telemetry),
-        *endings(summary),
-        *notices_list(summary.notices),
-    ]
 
 
 def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:
@@ -378,17 +310,7 @@ def control_setting(control: ControlFigures) -> str:
     return ", ".join(filter(None, [*parts, f"margin floor {control.margin_floor:g}"]))
 
 
-# Pairs and triggers
-
-
-def _pairs_tables(summary: Summary, name: Name, most: int) -> list[Block]:
-    """Return which labels take the place of which, the `most` frequent."""
-    pairs = summary.label_pairs
-    rows = [(name(pair.original), name(pair.deployed), f"{pair.count:,}") for pair in pairs[:most]]
-    if rest := pairs[most:]:
-        rows.append((counted(len(rest), "more pair"), "", f"{sum(pair.count for pair in rest):,}"))
-    header = ["original says", "deployed says", "triggers"]
-    return [Heading("Pairs of labels"), table_of(header, rows, text=2)] if rows else []
+# Triggers
 
 
 def triggers_table(lines: Sequence[TriggerLine], total: int, answers: str = PAIR) -> list[Block]:
@@ -416,53 +338,6 @@ def triggers_table(lines: Sequence[TriggerLine], total: int, answers: str = PAIR
 def answers_heading(summary: Summary) -> str:
     """Return the heading of the column with both models' answers to triggers."""
     return PAIR if summary.kind.shows_pairs else DIFFERENCE
-
-
-def _trigger_line(one: TriggerFigures, width: int | None, name: Name) -> TriggerLine:
-    texts = text_parts(one.original_text, one.deployed_text)
-    labels = (one.original_label, one.deployed_label)
-    answers = " -> ".join(answer_words(*both) for both in zip(labels, texts, strict=True))
-    if one.difference is not None:
-        answers = with_names(one.difference, name)
-    seed = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
-    steps = _steps(one, width)
-    return TriggerLine(seed, answers, "", steps, disagreement=one.disagreement)
-
-
-def _steps(one: TriggerFigures, width: int | None) -> str:
-    """Return as many of the last steps as fit on two lines of `width` columns, all if None."""
-    if width is None:
-        return one.steps(len(one.words))
-    room = 2 * max(_LEAST_ROOM, width - len(one.seed_id) - _OTHER_COLUMNS)
-    texts = [one.steps(most) for most in range(_TERMINAL_STEPS, 0, -1)]
-    return next((text for text in texts if len(text) <= room), texts[-1])
-
-
-def text_parts(original: str | None, deployed: str | None) -> tuple[str | None, str | None]:
-    """Return two transcripts from near their first difference; unchanged if one is None."""
-    if original is None or deployed is None:
-        return original, deployed
-    return excerpts(original, deployed)
-
-
-def answer_words(label: int | None, text: str | None, name: Name = str) -> str:
-    """Return a model's answer: the name of a class, a transcript in quotes, or a dash."""
-    if text is not None:
-        return f'"{text}"'
-    return NOTHING if label is None else name(label)
-
-
-def answers_text(
-    labels: tuple[int | None, int | None], texts: tuple[str | None, str | None], name: Name
-) -> str:
-    """Return both models' answers, such as ``4 -> 9`` or ``"no" -> "go"``."""
-    both = zip(labels, texts, strict=True)
-    return " -> ".join(name(label) if text is None else f'"{text}"' for label, text in both)
-
-
-def known_cause(cause: str) -> str:
-    """Return a trigger's cause, empty if it is not attributed."""
-    return "" if cause == NOT_ATTRIBUTED else cause
 
 
 def endings(summary: Summary) -> list[Block]:

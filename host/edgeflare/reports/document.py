@@ -7,6 +7,7 @@ characters.
 import base64
 import re
 from collections.abc import Iterable, Sequence
+from io import StringIO
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -67,6 +68,7 @@ __all__ = [
     "table_of",
     "to_html",
     "to_markdown",
+    "to_text",
 ]
 
 _STYLES = {"strong": "bold", "muted": "dim", "good": "green", "warn": "yellow", "bad": "red"}
@@ -100,6 +102,13 @@ def print_document(blocks: Iterable[Block], console: Console | None = None) -> N
                 console.print(table, highlight=False)
             case Table() if block.rows:
                 _print_table(block, console)
+
+
+def to_text(blocks: Iterable[Block]) -> str:
+    """Return the document as a terminal without an end shows it, without colours."""
+    text = StringIO()
+    print_document(blocks, Console(file=text, width=_UNBOUNDED, color_system=None))
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def _print(console: Console, text: str, tone: Tone = "plain") -> None:
@@ -228,14 +237,14 @@ def _code_block(line: str) -> str:
 
 
 def to_html(blocks: Iterable[Block]) -> Markup:
-    """Return the document as elements of a page's section; a heading of level 3 is an ``<h3>``."""
+    """Return the document as elements of a page's section, in which headings are an ``<h3>``."""
     return Markup("\n").join(map(_html, blocks))
 
 
 def _html(block: Block) -> Markup:
     match block:
         case Heading(text, level):
-            return Markup("<h{0}>{1}</h{0}>").format(level, clean_text(text))
+            return Markup("<h{0}>{1}</h{0}>").format(min(level, 3), clean_text(text))
         case Text(text, tone):
             style = "muted small" if tone == "note" else tone
             return Markup('<p class="{}">{}</p>').format(style, clean_text(text))
@@ -262,9 +271,10 @@ def _html(block: Block) -> Markup:
             return _html_table(block)
         case Matrix():
             return _html_matrix(block)
-        case Examples(make):
-            return Markup('<div class="worst">{}</div>').format(
-                Markup("\n").join(map(_html_example, make()))
+        case Examples(make, title):
+            heading = _html(Heading(title)) if title else ""
+            return Markup('{}<div class="worst">{}</div>').format(
+                heading, Markup("\n").join(map(_html_example, make()))
             )
         case Charts(draw, lines):
             return _html_charts(draw(), lines)

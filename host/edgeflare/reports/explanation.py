@@ -1,16 +1,36 @@
 """What the findings of a campaign come of, and how near they came to the seeds, in tables."""
 
 import json
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.files import replacing
+from edgeflare._internal.flags import FILES
 from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
 from edgeflare.analysis.agreement import agreements
-from edgeflare.document import Block, Column, Heading, Item, Listing, Name, Table, Text, table_of
+from edgeflare.analysis.base import Analysis, RunContext
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.flags import Flag, FlagsOfCampaign, Typed
+from edgeflare.document import (
+    Block,
+    Column,
+    Heading,
+    Item,
+    Listing,
+    Name,
+    Section,
+    Table,
+    Text,
+    table_of,
+)
 from edgeflare.errors import UsageError
 from edgeflare.explanation import (
+    DEVICE_QUERIES,
     Explanation,
     LayerFigures,
     Layers,
@@ -18,6 +38,7 @@ from edgeflare.explanation import (
     ShrunkFindings,
     explained_devices,
 )
+from edgeflare.explanation.results import EACH
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.words.causes import (
@@ -45,12 +66,12 @@ _NOTHING = 0.0005
 """A change of the margin that is printed as 0."""
 
 
-def explanation_document(found: Explanation, campaign: Path) -> list[Block]:
+def explanation_document(found: Explanation, campaign: Path, name: Name = str) -> list[Block]:
     """Return what the findings come of, without a heading, and how far several devices agree.
 
-    Raises StoreError.
+    `name` returns a class's name. Raises StoreError.
     """
-    blocks = explanation_blocks(found)[1:]
+    blocks = explanation_blocks(found, name)[1:]
     with Store.open(campaign) as store:
         folder = explained_devices(store)
     if folder is not None:
@@ -269,3 +290,128 @@ def _change(before: float | None, after: float | None, digits: int) -> str:
     if before is None or after is None:
         return ""
     return " -> ".join(dict.fromkeys(number_text(one, digits) for one in (before, after)))
+
+
+# Commands
+
+_FLAGS = ("original", "deployed", "patience", "python", "inventory", "confirmations")
+_MOVED: Mapping[str, Any] = {
+    which: {"help": f"The {which} model, where it has moved."} for which in ("original", "deployed")
+}
+
+
+class ExplainSettings(BaseModel):
+    """What ``explain`` is told; `stated` is what is otherwise than in the campaign."""
+
+    float_model: Annotated[Path | None, Flag("--float-model", metavar="FILE", panel=FILES)] = Field(
+        None,
+        description="The model before it was compressed, in the deployed model's format.",
+    )
+    device_queries: Annotated[int, Flag("--device-queries", metavar="N")] = Field(
+        DEVICE_QUERIES, ge=1, description="Send devices N inputs at most in all."
+    )
+    node_data: Annotated[Path | None, Flag("--node-data", metavar="FILE")] = Field(
+        None, description="Write what each layer changes, as node data for Model Explorer."
+    )
+    stated: Annotated[
+        Typed,
+        FlagsOfCampaign(
+            *_FLAGS,
+            "device",
+            device={
+                "help": "Other devices than the campaign's; several are compared with each other."
+            },
+            **_MOVED,
+        ),
+    ] = Field(default_factory=Typed)
+
+
+class ShrinkSettings(BaseModel):
+    """What ``shrink`` is told; `stated` is what is otherwise than in the campaign."""
+
+    device_budget: Annotated[int, Flag("--device-budget", metavar="N")] = Field(
+        EACH, ge=1, description="Device queries for each finding, at most."
+    )
+    stated: Annotated[Typed, FlagsOfCampaign(*_FLAGS, "workers", **_MOVED)] = Field(
+        default_factory=Typed
+    )
+
+
+def _config(campaign: Store, stated: Typed) -> CampaignConfig:
+    """Return the configuration with which findings are sent again; several devices all get each."""
+    from edgeflare.campaign.replay.results import replay_config
+    from edgeflare.campaign.replay.run import replay_base
+
+    each = {"fleet": {"mode": "replicate"}} if len(stated.values.get("devices", ())) > 1 else {}
+    return replay_config(replay_base(campaign.folder), {**stated.values, **each}, stated.flags)
+
+
+class Explain(Analysis[ExplainSettings, Explanation]):
+    """``explain``; what it finds is in the summary of its campaign."""
+
+    name = "explain"
+    about = (
+        "Tell what each finding comes of: compression, kernels, hardware, preprocessing or others."
+    )
+    settings, result = ExplainSettings, Explanation
+    stored = False
+
+    def run(self, campaign: Store, settings: ExplainSettings, context: RunContext) -> Explanation:
+        """Return the explanation, which is stored in the campaign."""
+        from edgeflare.explanation import explain_campaign  # reports need nothing that runs
+
+        explanation = explain_campaign(
+            campaign.folder,
+            _config(campaign, settings.stated),
+            float_model=settings.float_model,
+            device_queries=settings.device_queries,
+            **context.options,
+        )
+        if settings.node_data is not None:
+            write_node_data(explanation, settings.node_data)
+        return explanation
+
+    def to_json(self, result: Explanation) -> dict[str, Any] | None:
+        """Return what ``--json`` prints."""
+        return explanation_json(result)
+
+    def sections(self, result: Explanation, names: Name, store: Store | None) -> Iterator[Section]:
+        """Yield the causes."""
+        folder = Path() if store is None else store.folder
+        blocks = explanation_document(result, folder, names)
+        yield Section("explanation", "Causes", (*blocks,), order=70)
+
+
+class Shrink(Analysis[ShrinkSettings, ShrunkFindings]):
+    """``shrink``; what it finds is a campaign of its own."""
+
+    name = "shrink"
+    about = (
+        "Move each triggering input as near to its seed as it deviates; the campaign's own stay."
+    )
+    settings, result = ShrinkSettings, ShrunkFindings
+    stored = False
+
+    def run(self, campaign: Store, settings: ShrinkSettings, context: RunContext) -> ShrunkFindings:
+        """Return how near the findings came."""
+        from edgeflare.explanation import shrink_campaign
+
+        config = _config(campaign, settings.stated)
+        budget = settings.device_budget
+        return shrink_campaign(campaign.folder, config, device_budget=budget, **context.options)
+
+    def advice(self, result: ShrunkFindings) -> str:
+        """Return how to see them."""
+        return f"A page of them: {shlex.join(['edgeflare', 'report', result.folder])}"
+
+    def sections(
+        self, result: ShrunkFindings, names: Name, store: Store | None
+    ) -> Iterator[Section]:
+        """Yield the distances."""
+        del names, store
+        yield Section(
+            "shrunk", "Findings nearer to their seeds", (*shrunk_document(result),), order=71
+        )
+
+
+EXPLAIN, SHRINK = Explain(), Shrink()

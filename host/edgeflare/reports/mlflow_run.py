@@ -25,7 +25,8 @@ from edgeflare.campaign.status import campaign_status
 from edgeflare.errors import TrackingError, UsageError
 from edgeflare.reports.export import export_campaign, translate_write_errors
 from edgeflare.reports.html.page import MOST_EMBEDDED_MB, write_html_report
-from edgeflare.reports.report_data import ReportData, report_data
+from edgeflare.reports.report import Report
+from edgeflare.reports.sections.campaign import plain_report
 from edgeflare.store import Store, campaign_text, open_store
 from edgeflare.words.devices import runtime_words
 
@@ -92,7 +93,7 @@ def log_to_mlflow(
     with open_store(campaign) as store:
         _check_finished(store)
         server = _Server(mlflow, uri)
-        data = report_data(store)
+        report = plain_report(store)
         with (
             translate_write_errors(
                 Path(tempfile.gettempdir()),
@@ -104,7 +105,7 @@ def log_to_mlflow(
         ):
             folder = Path(temporary) / "run"
             artifacts = _write_artifacts(store, folder)
-            return server.log(data, experiment or EXPERIMENT, folder, artifacts)
+            return server.log(report, experiment or EXPERIMENT, folder, artifacts)
 
 
 def _check_finished(store: Store) -> None:
@@ -178,16 +179,16 @@ def run_params(store: Store) -> dict[str, str]:
     }
 
 
-def run_tags(data: ReportData) -> dict[str, str]:
+def run_tags(report: Report) -> dict[str, str]:
     """Return the campaign's id, its verdict, whether its limits are kept, and the version."""
-    kept = "undecided" if data.undecided else "kept"
-    limits = "crossed" if data.crossed else kept if data.has_limits else "none"
+    kept = "undecided" if report.undecided else "kept"
+    limits = "crossed" if report.crossed else kept if report.has_limits else "none"
     return {
-        CAMPAIGN_TAG: data.store.id,
+        CAMPAIGN_TAG: report.store.id,
         "edgeflare.limits": limits,
-        "edgeflare.verdict": clean_text(data.verdict, _LONGEST_VALUE),
+        "edgeflare.verdict": clean_text(report.text, _LONGEST_VALUE),
         "edgeflare.version": __version__,
-        "mlflow.note.content": clean_text(" ".join([data.verdict, *data.guidance])),
+        "mlflow.note.content": clean_text(" ".join([report.text, *report.guidance])),
         "mlflow.source.name": "edgeflare",
     }
 
@@ -224,16 +225,16 @@ class _Server:
             raise self._refusal(error) from None  # a traceback would show MLflow's text
 
     def log(
-        self, data: ReportData, experiment: str, artifacts: Path, artifact_count: int
+        self, report: Report, experiment: str, artifacts: Path, artifact_count: int
     ) -> MlflowRun:
         """Make the campaign's run, or bring it up to date."""
-        metrics, params = run_metrics(data.summary), run_params(data.store)
+        metrics, params = run_metrics(report.summary), run_params(report.store)
         try:
-            run, is_new = self._run(data.store, self._experiment_id(experiment))
+            run, is_new = self._run(report.store, self._experiment_id(experiment))
             self._check_params(run, params)
-            self._log_values(run, metrics, params, run_tags(data))
+            self._log_values(run, metrics, params, run_tags(report))
             self._client.log_artifacts(run.info.run_id, str(artifacts))
-            self._client.set_terminated(run.info.run_id, "FINISHED", _ended_at(data.store))
+            self._client.set_terminated(run.info.run_id, "FINISHED", _ended_at(report.store))
         except self._errors as error:
             raise self._refusal(error) from None  # a traceback would show MLflow's text
         return MlflowRun(

@@ -25,14 +25,9 @@ from edgeflare.document import (
     Text,
     table_of,
 )
-from edgeflare.reports.campaign import (
-    MOST_SHOWN,
-    answer_words,
-    answers_text,
-    limits_list,
-    text_parts,
-)
+from edgeflare.reports.campaign import MOST_SHOWN, limits_list
 from edgeflare.store.corpus.records import CorpusRemoved
+from edgeflare.words.findings import answer_words, answers_text, text_parts
 from edgeflare.words.verdict import unusable_sentences
 
 if TYPE_CHECKING:

@@ -110,11 +110,11 @@ def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
     ran = edgeflare("report", faulty, "--format", "markdown", "--out", "page.md", home=home)
     assert ran.sentence.endswith(found)
     page = (home / "page.html").read_text()
-    part = page[page.index('id="survey"') : page.index('id="matrix"')]
+    part = page[page.index('id="survey"') : page.index('id="devices"')]
     assert part.count('class="bounds"') == 5
     assert '<li><span class="key line-2"></span>light</li>' in part
     assert part.count('src="data:image/png;base64,') == 10
-    assert "confident deviation</span>" in part
+    assert "Worst confident deviations" in part
     ran = edgeflare("report", faulty, "--format", "markdown", home=home)
     assert "Survey: inputs far" in ran.out
     assert "| dim |" in ran.out

@@ -241,7 +241,7 @@ def test_repairs_that_cannot_be_made_or_used_are_told(copy: Path, tmp_path: Path
         "for 4 classes, and the deployed model has 10": run_with("four.npz", tmp_path),
         "is no repair that can be read": run_with("text.npz", tmp_path),
         "there is no repair": run_with("none.npz", tmp_path),
-        "there is no variant best": edgeflare(
+        "--variant must be": edgeflare(
             "repair", "train", "out", "--variant", "best", home=tmp_path
         ),
         "the share to catch is 0": edgeflare(

@@ -175,12 +175,12 @@ def test_the_distance_is_a_limit_and_the_cards_can_be_sorted_by_it(opened: Brows
 
 def test_a_cell_of_the_matrix_shows_its_triggers(opened: Browser) -> None:
     told = opened.run(
-        "const links = [...document.querySelectorAll('#matrix a[data-pair]')];"
+        "const links = [...document.querySelectorAll('#pairs a[data-pair]')];"
         "return links.map(link => [link.dataset.pair, Number(link.textContent)])"
     )
     counts = Counter(one.pair for one in findings() if one.status in TRIGGERS)
     assert dict(told) == {f"{one}-{other}": count for (one, other), count in counts.items()}
-    opened.run("document.querySelector('#matrix a[data-pair=\"3-5\"]').click()")
+    opened.run("document.querySelector('#pairs a[data-pair=\"3-5\"]').click()")
     opened.wait(f"new Set({CARDS}.map(card => card.dataset.pair)).size === 1")
     assert set(cards(opened, "card.dataset.pair")) == {"3-5"}
     assert opened.run("return document.querySelector('#gallery [name=pair]').value") == "3-5"
@@ -295,7 +295,7 @@ def test_anybody_can_read_the_report(
     window.wait(f"{CARDS}.length > 0")
     assert window.overflow() == 0
     assert cut_numbers(window) == []
-    for number, part in enumerate(("main", "matrix", "gallery", "cards", "figures", "devices"), 1):
+    for number, part in enumerate(("main", "pairs", "gallery", "cards", "figures", "devices"), 1):
         window.show(part, f"report-{theme}-{size[0]}-{number}-{part}")
     window.open(f"{report.as_uri()}#seed=digits/00001.png")
     window.wait(f"{CARDS}.length === 2")
@@ -328,7 +328,7 @@ def test_the_trends_can_be_read_in_the_other_colours_than_the_systems(
 
 
 def test_a_matrix_that_is_cut_says_that_it_scrolls(opened: Browser) -> None:
-    hint = "document.querySelector('#matrix .sideways')"
+    hint = "document.querySelector('#pairs .sideways')"
     opened.resize(DESKTOP)
     opened.wait(f"{hint}.hidden")
     opened.resize((240, 844))

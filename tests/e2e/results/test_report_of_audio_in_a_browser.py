@@ -121,7 +121,7 @@ def test_findings_are_found_by_their_words(window: Browser, reports: dict[str, P
     opened(window, reports["speech"])
     assert len(cards(window, "1")) == COUNT
     expected = [number for number in range(COUNT) if number % len(LINES) in (0, 2)]
-    window.run("document.querySelector('#matrix a[data-pair=\"no→go\"]').click()")
+    window.run("document.querySelector('#words a[data-pair=\"no→go\"]').click()")
     window.wait(f"{CARDS}.length < {COUNT}")
     assert len(cards(window, "1")) == len(expected)
     address = window.run("return location.href")

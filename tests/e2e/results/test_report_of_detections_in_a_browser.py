@@ -93,7 +93,7 @@ def test_pictures_say_what_each_model_sees_and_the_list_tells_both_scores(
 
 def test_a_number_of_the_table_filters_the_gallery(window: Browser, report: Path) -> None:
     opened(window, report)
-    window.run("document.querySelector('#matrix a[data-pair=\"ghost:1\"]').click()")
+    window.run("document.querySelector('#differences a[data-pair=\"ghost:1\"]').click()")
     window.wait(f"{CARDS}.length === 1")
     assert window.run(f"return {CARDS}[0].querySelector('h3').textContent") == "ghost dog"
     assert window.run("return document.querySelector('#filters [name=pair]').value") == "ghost:1"

@@ -136,7 +136,7 @@ def test_each_seed_is_asked_about_with_inputs_of_its_own(home: Path, tmp_path: P
     assert ran.code == 0, ran.both
     with Store.open(tmp_path / "out") as store:
         assert alone.check_triggers(store) >= 5
-        assert store.state.partner_answers is None  # of an input that is no seed
+        assert not store.state.partner_answers  # of an input that is no seed
         surveyed = SurveyInputs.begin(store, store.setting("survey", "families"))
         asked: list[tuple[str, np.ndarray, object]] = [
             (one.id, store.get_sample(one.sample), one.outputs[:2])  # type: ignore[index]

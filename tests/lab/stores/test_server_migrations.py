@@ -105,8 +105,10 @@ def test_many_open_it_at_once_and_one_migrates(earlier):
 
 
 def test_a_migration_that_fails_changes_nothing(earlier, monkeypatch):
+    real = store_module._SCHEMA.upgrade
+
     def upgrade(connection):
-        store_module._SCHEMA.upgrade(connection)
+        real(connection)
         raise StoreError("stopped here")
 
     with monkeypatch.context() as patch:

@@ -11,13 +11,15 @@ from plugin_distributions import install_corruption, write_distribution
 
 from edgeflare.analysis import SurveyFigures, check_limits, survey_figures
 from edgeflare.campaign import LimitsConfig
-from edgeflare.document import Table
+from edgeflare.document import Block, Figures, Table
 from edgeflare.reports.document import to_markdown
 from edgeflare.reports.survey.document import (
     charted_groups,
-    survey_blocks,
     survey_chart,
+    survey_figures_list,
     survey_key_figures,
+    survey_tables,
+    worst_table,
 )
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import SeedAnswer, SeedInput, Store, SurveyedSeed, SurveyRecord
@@ -86,10 +88,15 @@ def figures(store: Store) -> SurveyFigures:
     return found
 
 
+def survey_blocks(found: SurveyFigures, *, brief: bool = False) -> list[Block]:
+    """What a text says of a survey."""
+    figures_ = Figures(tuple(survey_figures_list(found)))
+    return [figures_, *survey_tables(found, brief=brief), *worst_table(found)]
+
+
 def test_without_a_survey_there_are_no_figures(store: Store) -> None:
     assert survey_figures(store) is None
     assert list(survey_key_figures(None)) == []
-    assert survey_blocks(None) == []
 
 
 def test_rates_count_confirmed_deviations_among_the_inputs_that_were_answered(store: Store) -> None:

@@ -206,7 +206,7 @@ def test_what_it_does_not_state_is_decided_for_it(angle: Any) -> None:
     assert kind.example(ours, theirs) == "answers 0.056 apart"
     assert kind.to_json(angle(np.nan)) == ["nan", 1.0]
     assert (kind.text(ours), kind.difference(ours, theirs)) == (None, None)
-    assert (kind.changes(ours, theirs), kind.checks(), kind.blocks(None, str, 3)) == ((), (), [])
+    assert (kind.changes(ours, theirs), kind.checks(), kind.sections(None, str)) == ((), (), ())
     assert (kind.certainty(ours), kind.class_count(ours), kind.top_label(ours)) == (0.5, 0, None)
     assert kind.is_below(ours, 0.75)
     assert not kind.is_below(ours, 0.5)

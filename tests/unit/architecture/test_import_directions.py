@@ -462,11 +462,14 @@ def test_a_wrong_import_is_found(
 def test_no_part_of_the_text_reports_imports_them() -> None:
     before = "edgeflare.reports."
     used = {
-        before + file.stem: {name.rpartition(".")[0] for _, name in imports(PROJECT, file)}
-        for file in (PROJECT / "host" / "edgeflare" / "reports").glob("*.py")
+        f"{before}{folder}{file.stem}": {
+            name.rpartition(".")[0] for _, name in imports(PROJECT, file)
+        }
+        for folder in ("", "render.")
+        for file in (PROJECT / "host" / "edgeflare" / "reports" / folder.strip(".")).glob("*.py")
     }
     reached = _reached(used, f"{before}text_reports")
-    assert f"{before}markdown" in reached
+    assert f"{before}render.markdown" in reached
     assert f"{before}text_reports" not in reached
 
 

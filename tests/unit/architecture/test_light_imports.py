@@ -56,7 +56,7 @@ def test_the_import_is_light(module: str) -> None:
 
 
 def test_showing_a_campaign_needs_nothing_that_running_one_does() -> None:
-    words = "edgeflare.reports.campaign, edgeflare.reports.replay, edgeflare.words.verdict"
+    words = "edgeflare.reports.render.terminal, edgeflare.reports.replay, edgeflare.words.verdict"
     loaded = set(json.loads(python(LOADED.format(module=words))))
     assert HEAVY & loaded == {"numpy", "pydantic", "sqlalchemy"}
     assert "edgeflare.campaign.executor" not in loaded

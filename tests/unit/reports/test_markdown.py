@@ -16,12 +16,22 @@ from report_stores import audio_campaign
 
 from edgeflare.analysis import summarize
 from edgeflare.analysis.agreement import Agreement
-from edgeflare.document import Block, CommandLine, Heading, Item, Listing, Picture, Text, table_of
+from edgeflare.document import (
+    Block,
+    CommandLine,
+    Heading,
+    Item,
+    Listing,
+    Picture,
+    Text,
+    section_blocks,
+    table_of,
+)
 from edgeflare.reports import report_text
-from edgeflare.reports.campaign import campaign_blocks
 from edgeflare.reports.document import to_markdown
-from edgeflare.reports.markdown import MOST_BYTES, fitted_markdown
 from edgeflare.reports.media import small_panel
+from edgeflare.reports.render.markdown import MOST_BYTES, fitted_markdown
+from edgeflare.reports.sections.campaign import campaign_sections
 from edgeflare.reports.text_reports import write_text_report
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
@@ -93,14 +103,15 @@ def test_a_campaign_with_megabytes_of_notices_is_cut_where_each_list_is(tmp_path
 def test_a_large_fleet_keeps_every_section(tmp_path: Path) -> None:
     with compared_campaign(tmp_path / "c", {"board": "pi"}, {"board": "jetson"}) as store:
         summary = summarize(store)
-    (pair,) = summary.agreements
+        (pair,) = summary.agreements
 
-    def between(first: int, second: int) -> Agreement:
-        names = (f"{WIDE * 30} {first}", f"{WIDE * 30} {second}")
-        return replace(pair, first=names[0], second=names[1])
+        def between(first: int, second: int) -> Agreement:
+            names = (f"{WIDE * 30} {first}", f"{WIDE * 30} {second}")
+            return replace(pair, first=names[0], second=names[1])
 
-    pairs = tuple(between(one, other) for one in range(120) for other in range(one))
-    blocks = campaign_blocks(replace(summary, agreements=pairs), [])
+        pairs = tuple(between(one, other) for one in range(120) for other in range(one))
+        fleet = replace(summary, agreements=pairs)
+        blocks = [*section_blocks(campaign_sections(fleet, store, str))]
     assert size(to_markdown(blocks)) > 2 * STEP_SUMMARY
     text = fitted_markdown(blocks, REST, MOST_BYTES)
     assert MOST_BYTES / 20 < size(text) <= MOST_BYTES

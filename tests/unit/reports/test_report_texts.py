@@ -16,8 +16,8 @@ from edgeflare.analysis import summarize
 from edgeflare.devices import DeviceMinute
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.reports import report_text
+from edgeflare.reports.render.records import CSV_COLUMNS
 from edgeflare.reports.telemetry import write_minutes
-from edgeflare.reports.text_reports import CSV_COLUMNS
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 

@@ -19,7 +19,7 @@ from edgeflare.campaign import SurveyInputs
 from edgeflare.models import spec_from_json
 from edgeflare.models.tensors import open_graph
 from edgeflare.reports import units_document
-from edgeflare.reports.markdown import to_markdown
+from edgeflare.reports.document import to_markdown
 from edgeflare.store import CampaignLock, SeedAnswer, Store
 from edgeflare.types import AGREED, Decision
 from edgeflare_whitebox import (

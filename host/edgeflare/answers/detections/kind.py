@@ -39,7 +39,7 @@ from edgeflare.answers.parts import (
     jsonable,
     later,
 )
-from edgeflare.document import Block, KeyFigure
+from edgeflare.document import KeyFigure, Section
 from edgeflare.types import Decision, DetectionRules, Detections, Sample
 from edgeflare.words.answers import OF_DETECTIONS
 
@@ -306,15 +306,12 @@ class DetectionsKind(AnswerKind[Detections]):
 
         return setting_figures(figures.settings, models)
 
-    def blocks(self, figures: "DetectionFigures", name: Name, most: int) -> list[Block]:
-        from edgeflare.answers.detections.tables import difference_blocks
+    def sections(
+        self, figures: "DetectionFigures", name: Name, *, is_replay: bool = False
+    ) -> Iterable[Section]:
+        from edgeflare.answers.detections.tables import differences_section
 
-        return difference_blocks(figures, name, most)
-
-    def page_tables(self, figures: "DetectionFigures", name: Name, *, is_replay: bool) -> Any:
-        from edgeflare.answers.detections.tables import page_tables
-
-        return page_tables(figures, name, is_replay=is_replay, is_located=self.located)
+        yield differences_section(figures, name, is_replay=is_replay, is_located=self.located)
 
 
 DETECTIONS = DetectionsKind()

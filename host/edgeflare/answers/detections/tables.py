@@ -19,9 +19,21 @@ from edgeflare.answers.detections.words import (
     pair_key,
 )
 from edgeflare.answers.parts import Name
-from edgeflare.document import Block, Heading, KeyFigure, Text, shade, table_of
+from edgeflare.document import (
+    Block,
+    Cell,
+    Figures,
+    Fold,
+    Heading,
+    KeyFigure,
+    Matrix,
+    Section,
+    Text,
+    shade,
+    table_of,
+)
 
-_MOST_CLASSES = 40
+_MOST_CLASSES, _MOST_IN_TEXT = 40, 10
 
 
 def setting_figures(settings: Mapping[str, Any], models: Mapping[str, Any]) -> Iterable[KeyFigure]:
@@ -71,19 +83,82 @@ def key_figures(detection: DetectionFigures) -> Iterable[KeyFigure]:
         )
 
 
-def difference_blocks(detection: DetectionFigures, name: Name, most: int) -> list[Block]:
-    """Return the differences by class and kind, on the triggers and on the seeds."""
-    blocks: list[Block] = []
-    for title, counts in (
-        ("Differences on triggers, by class and kind", detection.triggers),
-        ("Differences on the seeds as they are, by class and kind", detection.seeds),
-    ):
-        if counts.classes:
-            blocks += [Heading(title), _table(counts, name, most), Text(_inputs_text(counts))]
+def differences_section(
+    figures: DetectionFigures, name: Name, *, is_replay: bool, is_located: bool
+) -> Section:
+    """Return the differences by class and kind, on the triggers and on the seeds.
+
+    Without places a label can't be another class nor shift; a replay has no seeds of its own.
+    """
+    matter = "inputs" if is_replay else "triggers"
+    legend = Figures(
+        tuple(
+            KeyFigure(KIND_WORDS[kind], KIND_MEANINGS[kind])
+            for kind in DIFFERENCE_KINDS
+            if is_located or kind in ("lost", "ghost")
+        )
+    )
+    note = (
+        "Differences by class (of a ghost the deployed model's, else the original's) and kind. A number is "
+        f"how many differences there are; in the first table it shows their {matter} below."
+    )
+    blocks: list[Block] = [Text(note, "note"), Fold("What each kind of difference is", (legend,))]
+    on = "inputs that deviate now" if is_replay else "triggers"
+    blocks += _differences(f"Differences on the {on}", figures.triggers, name, is_linked=True)
+    if not is_replay:
+        title = "Differences on the seeds as they are"
+        blocks += _differences(title, figures.seeds, name, is_linked=False)
+    title = "Differences: what the models detect differently"
+    return Section("differences", title, tuple(blocks), order=100)
+
+
+def _differences(
+    title: str, counts: DifferenceCounts, name: Name, *, is_linked: bool
+) -> list[Block]:
+    """Return how many inputs differ, and a table; `is_linked`: its cells choose findings."""
+    if not counts.classes:
+        alike = f"{title}: there is none on {counted(counts.inputs, 'input')}."
+        return [Text(alike, "note")]
+    kinds = [kind for kind in DIFFERENCE_KINDS if counts.kinds[kind]]
+    words = [KIND_WORDS[kind] for kind in kinds]
+    most = max((row.kinds[kind] for row in counts.classes for kind in kinds), default=1)
+
+    def cells(row: ClassDifferences) -> list[str | Cell]:
+        label = class_words(row.label, name)
+        share = percent_text(row.kinds["lost"] / row.original) if row.original else ""
+        numbers = [
+            Cell(
+                f"{number:,}",
+                shade(number, most),
+                pair_key(kind, row.label) if is_linked else "",
+                f"{number} {KIND_WORDS[kind]}, {label}",
+            )
+            if (number := row.kinds[kind])
+            else ""
+            for kind in kinds
+        ]
+        return [label, *numbers, f"{sum(row.kinds.values()):,}", f"{row.original:,}", share]
+
+    rows = [cells(row) for row in counts.classes[:_MOST_CLASSES]]
+    totals = [f"{counts.kinds[kind]:,}" for kind in kinds]
+    in_all = f"{sum(counts.kinds[kind] for kind in kinds):,}"
+    rows.append(["all", *totals, in_all, f"{counts.original:,}", ""])
+    header = ("class", *words, "all", "original detects", "share lost")
+    blocks: list[Block] = [
+        Heading(title, 4),
+        Matrix(header, rows, totals=3, text=(_table(counts, name),)),
+        Text(_inputs_text(counts)),
+    ]
+    if left_out := len(counts.classes) - _MOST_CLASSES:
+        more = counted(left_out, "more class", "more classes")
+        rest = Text(
+            f"{more} with fewer differences {'is' if left_out == 1 else 'are'} left out.", "note"
+        )
+        blocks += [rest] if left_out > 0 else []
     return blocks
 
 
-def _table(counts: DifferenceCounts, name: Name, most: int) -> Block:
+def _table(counts: DifferenceCounts, name: Name) -> Block:
     kinds = [kind for kind in DIFFERENCE_KINDS if counts.kinds[kind]]
     header = ["class", *(KIND_WORDS[kind] for kind in kinds), "original detects", "share lost"]
 
@@ -92,8 +167,8 @@ def _table(counts: DifferenceCounts, name: Name, most: int) -> Block:
         figures = [f"{row.kinds[kind]:,}" if row.kinds[kind] else "" for kind in kinds]
         return [class_words(row.label, name), *figures, f"{row.original:,}", percent_text(share)]
 
-    rows = [cells(row) for row in counts.classes[:most]]
-    if rest := counts.classes[most:]:
+    rows = [cells(row) for row in counts.classes[:_MOST_IN_TEXT]]
+    if rest := counts.classes[_MOST_IN_TEXT:]:
         sums = [f"{sum(row.kinds[kind] for row in rest):,}" for kind in kinds]
         detected = f"{sum(row.original for row in rest):,}"
         rows.append([counted(len(rest), "more class", "more classes"), *sums, detected, ""])
@@ -106,58 +181,3 @@ def _inputs_text(counts: DifferenceCounts) -> str:
         f"{counts.differing:,} of {counted(counts.inputs, 'input')} "
         f"{'differs' if counts.differing == 1 else 'differ'}; inputs by kind: {kinds_text(counts.inputs_by_kind)}"
     )
-
-
-def page_tables(
-    detection: DetectionFigures, name: Name, *, is_replay: bool, is_located: bool
-) -> dict[str, Any]:
-    """Return the values of ``report_differences.html.j2``.
-
-    Without places a label can't be another class nor shift.
-    """
-    on = "inputs that deviate now" if is_replay else "triggers"
-    tables = [_page_table(f"On the {on}", detection.triggers, name, is_linked=True)]
-    if not is_replay:
-        tables.append(
-            _page_table("On the seeds as they are", detection.seeds, name, is_linked=False)
-        )
-    legend = [
-        (kind, KIND_WORDS[kind], KIND_MEANINGS[kind])
-        for kind in DIFFERENCE_KINDS
-        if is_located or kind in ("lost", "ghost")
-    ]
-    return {"tables": tables, "legend": legend}
-
-
-def _page_table(
-    title: str, counts: DifferenceCounts, name: Name, *, is_linked: bool
-) -> dict[str, Any]:
-    """Return a table of the page; `is_linked`: its cells filter the gallery.
-
-    A row is a class, a cell for each kind, all its differences, the original's detections and the
-    share lost; a cell is a number, the page's key, the kind in words and a shade, None without.
-    """
-    kinds = [kind for kind in DIFFERENCE_KINDS if counts.kinds[kind]]
-    most = max((row.kinds[kind] for row in counts.classes for kind in kinds), default=1)
-    rows = []
-    for row in counts.classes[:_MOST_CLASSES]:
-        cells = [
-            (number, pair_key(kind, row.label), KIND_WORDS[kind], shade(number, most))
-            if (number := row.kinds[kind])
-            else None
-            for kind in kinds
-        ]
-        share = percent_text(row.kinds["lost"] / row.original) if row.original else ""
-        label, total = class_words(row.label, name), sum(row.kinds.values())
-        rows.append((label, cells, total, row.original, share))
-    alike = f"There is no difference on {counted(counts.inputs, 'input')}."
-    return {
-        "title": title,
-        "words": f"{_inputs_text(counts)}." if counts.differing else alike,
-        "linked": is_linked,
-        "kinds": [KIND_WORDS[kind] for kind in kinds],
-        "rows": rows,
-        "totals": [counts.kinds[kind] for kind in kinds],
-        "left_out": max(0, len(counts.classes) - _MOST_CLASSES),
-        "original": counts.original,
-    }

@@ -11,12 +11,9 @@ from rich.text import Text as RichText
 from edgeflare._internal import records
 from edgeflare._internal.text import counted, visible_text
 from edgeflare.cli.terminal import echo
-from edgeflare.document import section_blocks
 from edgeflare.reports import Block, Text, print_document
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from edgeflare import Summary
     from edgeflare.nightly import Night, NightRun
     from edgeflare.reports import ExportReport, MlflowRun
@@ -64,16 +61,6 @@ def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> N
     print_result(
         as_json, lambda: summary_json(summary), lambda: summary_document(summary, width=width)
     )
-
-
-def print_analyses(campaign: "Path") -> None:
-    """Print the brief sections of the stored results of analyses."""
-    from edgeflare.analysis import class_namer, stored_sections
-    from edgeflare.store import Store
-
-    with Store.open(campaign) as store:
-        sections = stored_sections(store, class_namer(store))
-        print_document(section_blocks(one for one in sections if one.brief), TerminalConsole())
 
 
 def findings_text(findings: int, of_survey: int, kinds: str = "") -> str:

@@ -1,20 +1,24 @@
 """The findings of a campaign as the compact data that the page's gallery is made of."""
 
 import math
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from edgeflare._internal.text import margin_text, number_text
 from edgeflare.analysis.findings import Finding, has_input
-from edgeflare.answers import common_kind, kind_of_answer
+from edgeflare.answers import AnswerKind, common_kind, kind_of_answer
+from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.parts import Card as ShownAnswers
 from edgeflare.answers.parts import Picture
-from edgeflare.document import shade
+from edgeflare.campaign.replay.results import ReplayState
+from edgeflare.document import Column, Name, Table
 from edgeflare.reports.campaign import STEPS_SHOWN
 from edgeflare.reports.html.media import Media
 from edgeflare.reports.media import indexed_png, png
+from edgeflare.reports.sections.details import SearchFigures
+from edgeflare.reports.sections.pairs import pair_key
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS, Output, Status
 
@@ -69,6 +73,17 @@ class Row:
     values: dict[str, Any] | None
     command: str
     replayed: dict[str, str] | None = None
+
+
+STATE_WORDS: dict[ReplayState, str] = {
+    "new": "new",
+    "still": "still deviates",
+    "nonfinite": "NaN or infinity",
+    "unstable": "unstable",
+    "failed": "no answer",
+    "fixed": "fixed",
+}
+"""The states that have cards, in their order on the page; what agrees as before is only counted."""
 
 
 class Card(NamedTuple):
@@ -183,11 +198,6 @@ def _media(picture: Picture) -> Media:
     return Media(data, "image/png", "png")
 
 
-def pair_key(original: int | None, deployed: int | None) -> str:
-    """Return the page's key of a pair of labels, like ``4-9``; "none" without a label."""
-    return "none" if original is None or deployed is None else f"{original}-{deployed}"
-
-
 def by_importance(cards: Sequence[Card]) -> list[int]:
     """Return the cards' numbers: the most severe of each group, then the second of each, and so on.
 
@@ -212,27 +222,6 @@ def _number(value: float | None) -> float | None:
     return float(f"{value:.5g}")
 
 
-_MOST_NAMED = 200
-
-
-class EndedSearch(NamedTuple):
-    """A search without a trigger, and what it asked."""
-
-    seed_id: str
-    device: str
-    queries: int
-    host_only_queries: int
-    detail: str
-
-
-@dataclass
-class EndedSearches:
-    """The searches of one status: how many, and the first 200."""
-
-    count: int = 0
-    named: list[EndedSearch] = field(default_factory=list)
-
-
 class SeverestTrigger(NamedTuple):
     """The severest trigger, by smaller margin, or by disagreement if scores are compared."""
 
@@ -242,22 +231,15 @@ class SeverestTrigger(NamedTuple):
 
 @dataclass
 class Collected:
-    """The findings as cards, and the figures of triggers that no other summary has.
+    """The findings as cards, what they are filtered by, and the figures of all searches.
 
-    `pairs` counts the triggers, those that are the seed itself among them, by both models' labels;
-    `worst` is the most severe one of all. `queries` (up to the
-    first trigger), `seconds`, `l2` and `snr_db` are those of the searches that found one.
+    `worst` is the most severe trigger of all.
     """
 
     cards: list[Card] = field(default_factory=list)
     facets: Facets = field(default_factory=Facets)
-    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
     worst: SeverestTrigger | None = None
-    queries: "array[int]" = field(default_factory=lambda: array("q"))
-    seconds: "array[float]" = field(default_factory=lambda: array("d"))
-    l2: "array[float]" = field(default_factory=lambda: array("d"))
-    snr_db: "array[float]" = field(default_factory=lambda: array("d"))
-    ends: dict[Status, EndedSearches] = field(default_factory=dict)
+    searches: SearchFigures = field(default_factory=SearchFigures)
 
 
 def collect(
@@ -277,12 +259,7 @@ def collect(
         if one.outcome.status in TRIGGERS:
             _add_trigger(collected, one, made, by_disagreement)
         else:
-            ends = collected.ends.setdefault(one.outcome.status, EndedSearches())
-            ends.count += 1
-            if len(ends.named) < _MOST_NAMED:
-                device = one.outcome.device_name or one.outcome.replica
-                asked = one.outcome.search_queries, one.outcome.host_only_queries
-                ends.named.append(EndedSearch(one.seed.id, device, *asked, one.outcome.detail))
+            collected.searches.add_end(one.seed.id, one.outcome)
         if made is not None and by_disagreement:
             apart = made.row.disagreement
             made = made._replace(severity=-1.0 if apart is None else apart)
@@ -299,79 +276,82 @@ def _add_trigger(
     is_told = card is not None and (card.row.transcripts, card.row.difference) != (None, None)
     if outcome.original_label is not None and outcome.deployed_label is not None:
         is_told = True
-        collected.pairs[outcome.original_label, outcome.deployed_label] += 1
+        collected.searches.pairs[outcome.original_label, outcome.deployed_label] += 1
     severe = outcome.disagreement if by_disagreement else outcome.severity
     severity = -1.0 if severe is None else severe
     worst = collected.worst
     if is_told and (worst is None or severity > worst.severity):
         collected.worst = SeverestTrigger(severity, one)
-    if outcome.status is not Status.FOUND:
-        return
-    collected.queries.append(outcome.first_queries)
-    collected.seconds.append(outcome.seconds)
-    if outcome.l2 is not None:
-        collected.l2.append(outcome.l2)
-    if outcome.snr_db is not None:
-        collected.snr_db.append(outcome.snr_db)
+    if outcome.status is Status.FOUND:
+        collected.searches.add_found(outcome)
 
 
-_MOST_CLASSES = 40
-_MOST_PAIRS = 20
+MOST_PAIRS = 500
+"""Number of pairs of labels to filter by, the most frequent ones."""
+
+_MOST_LISTED = 20
 
 
-@dataclass(frozen=True)
-class MatrixCell:
-    """A pair of labels: its count, its key for filters, a shade from 1 to 5."""
-
-    original: int
-    deployed: int
-    count: int
-    key: str
-    shade: int
-
-
-class MatrixRow(NamedTuple):
-    """An original label with a cell for each deployed label, None where the pair doesn't occur."""
-
-    original: int
-    cells: list[MatrixCell | None]
-    total: int
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """The pairs of labels. `rows` is empty where there are too many classes for a matrix; `top`
-    then has the most frequent pairs, and `left_out` counts those beyond them. `totals` are those of
-    the `columns`."""
-
-    columns: list[int]
-    rows: list[MatrixRow]
-    totals: list[int]
-    top: list[MatrixCell]
-    left_out: int
-    count: int
-
-
-def matrix(pairs: Mapping[tuple[int, int], int]) -> Matrix:
-    """Return the matrix of the pairs (original, deployed) that occur, with their counts."""
-    most = max(pairs.values(), default=1)
-    cells = {
-        pair: MatrixCell(*pair, count, pair_key(*pair), shade(count, most))
-        for pair, count in pairs.items()
+def facets_of(
+    collected: Collected, kind: AnswerKind[Any], name: Name
+) -> dict[str, list[tuple[str, str, int]]]:
+    """Return the choices of each filter: value, words and count, the most frequent first."""
+    facets = {
+        name_: [(value, value, count) for value, count in counts.most_common()]
+        for name_, counts in vars(collected.facets).items()
     }
-    lines = sorted({original for original, _ in pairs})
-    columns = sorted({deployed for _, deployed in pairs})
-    ranked = sorted(cells.values(), key=lambda one: (-one.count, one.original, one.deployed))
-    if max(len(lines), len(columns)) > _MOST_CLASSES:
-        left_out = max(0, len(ranked) - _MOST_PAIRS)
-        return Matrix([], [], [], ranked[:_MOST_PAIRS], left_out, sum(pairs.values()))
-    rows = [
-        MatrixRow(
-            one,
-            [cells.get((one, other)) for other in columns],
-            sum(pairs.get((one, other), 0) for other in columns),
+    facets["pair"] = [
+        (
+            value,
+            kind.report_words.unpaired if value == "none" else kind.pair_words(value, name),
+            count,
         )
-        for one in lines
+        for value, _, count in facets["pair"][:MOST_PAIRS]
     ]
-    totals = [sum(pairs.get((one, other), 0) for one in lines) for other in columns]
-    return Matrix(columns, rows, totals, ranked[:_MOST_PAIRS], 0, sum(pairs.values()))
+    facets["status"] = [
+        (value, STATUS_WORDS.get(value, value), count) for value, _, count in facets["status"]
+    ]
+    facets["state"] = [
+        (state, words_, collected.facets.state[state])
+        for state, words_ in STATE_WORDS.items()
+        if collected.facets.state[state]
+    ]
+    facets["device"] = [(value, value or "unknown", count) for value, _, count in facets["device"]]
+    return facets
+
+
+def listed(collected: Collected, name: Name, *, replayed: bool) -> Table:
+    """Return the severest findings, for readers without scripts."""
+
+    def answer(model: str) -> Callable[[Row], str]:
+        def text(row: Row) -> str:
+            if row.difference is not None:
+                return ""
+            if row.transcripts:
+                return "".join(part for part, _ in row.transcripts[model])
+            return name(getattr(row, model))
+
+        return text
+
+    def state(row: Row) -> str:
+        return row.replayed["words"] if row.replayed else STATUS_WORDS.get(row.status, row.status)
+
+    columns = (
+        Column("input" if replayed else "seed", 0, lambda row: row.seed, text=True),
+        Column(
+            "difference",
+            0,
+            lambda row: with_names(row.difference or "", name),
+            text=True,
+            optional=True,
+        ),
+        Column("original", 0, answer("original"), text=True, optional=True),
+        Column("deployed", 0, answer("deployed"), text=True, optional=True),
+        Column("state" if replayed else "status", 0, state, text=True),
+        Column("device", 0, lambda row: row.device, text=True, optional=True),
+        Column("smaller margin", 0, lambda row: margin_text(row.severity)),
+        Column("L2", 0, lambda row: number_text(row.l2)),
+        Column("to reproduce", 0, lambda row: row.command, text=True),
+    )
+    ranked = sorted(collected.cards, key=lambda card: (card.rank, -card.severity))
+    return Table(columns, [card.row for card in ranked[:_MOST_LISTED]])

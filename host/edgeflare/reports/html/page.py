@@ -5,35 +5,53 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
 
 from edgeflare._internal.files import write_durably
-from edgeflare.analysis.class_names import class_name, known_class_names
+from edgeflare._internal.text import capitalized, counted
+from edgeflare.analysis.campaign_verdict import is_control
 from edgeflare.analysis.findings import results
-from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.answers.detections.words import KIND_WORDS
 from edgeflare.answers.oracles import is_measured
+from edgeflare.document import Listing, Section, Table, Text
 from edgeflare.errors import UsageError
+from edgeflare.reports.campaign import limits_list
+from edgeflare.reports.document import to_html
 from edgeflare.reports.export import check_report_path, translate_report_errors
-from edgeflare.reports.html.context import context
 from edgeflare.reports.html.gallery import (
+    MOST_PAIRS,
     MOST_SHOWN,
     Card,
     Collected,
     Row,
     by_importance,
     collect,
+    facets_of,
     found_card,
+    listed,
 )
 from edgeflare.reports.html.media import BOXED_SIDE, MediaBundle, Shown
 from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
+from edgeflare.reports.media import (
+    LARGEST_CHANGE_DB,
+    LOWEST_DB,
+    change_colours,
+    gradient,
+    level_colours,
+)
+from edgeflare.reports.report import Report
+from edgeflare.reports.sections.campaign import FINDINGS, HEAD, page_sections, plain_report
 from edgeflare.reports.survey.export import count_survey_findings
 from edgeflare.store import Store, open_store
 from edgeflare.store.samples import SampleReader
+from edgeflare.words.findings import severest_words
 
+_FEW = 5
+"""Number of sentences beside the verdict that are not folded."""
 MOST_EMBEDDED_MB = 50.0
 """Largest size of a page, with its pictures."""
 _MB = 1_000_000
@@ -74,8 +92,8 @@ def write_html_report(
     """Write a campaign as one HTML file that needs nothing else: no network, no other program.
 
     It begins with the result and whether the campaign is within its limits; then which classes are
-    taken for which, every finding with its pictures, figures over all, the devices, and how to run
-    it again. A replay, a control and a campaign that isn't finished are campaigns, too.
+    taken for which, every finding with its pictures, where and why the models differ, figures over
+    all, the devices, and how to run it again. A replay, a control and a campaign that isn't finished are campaigns, too.
 
     `class_names` are the classes' names in their order; by default those of the campaign's label
     mapping, else their numbers. Pictures of the most severe finding of each pair of labels, device
@@ -103,23 +121,15 @@ def _write(
     store: Store, path: Path, class_names: Sequence[str] | None, embed_mb: float
 ) -> HtmlReport:
     check_report_path(path, store.folder)
-    names = known_class_names(store, class_names)
-    name = partial(class_name, names)
-    replay = replay_summary(store) if store.state.is_replay else None
-    with seeds_of(store) if replay else nullcontext() as seeds:
-        cards = ReplayCards(store, replay, seeds, name) if replay else None
-        return _page(store, path, names, embed_mb, replay, cards)
+    report = plain_report(store, class_names)
+    with seeds_of(store) if report.replay else nullcontext() as seeds:
+        cards = ReplayCards(store, report.replay, seeds, report.name) if report.replay else None
+        return _page(report, path, embed_mb, cards)
 
 
-def _page(
-    store: Store,
-    path: Path,
-    names: Sequence[str] | None,
-    embed_mb: float,
-    replay: ReplaySummary | None,
-    cards: ReplayCards | None,
-) -> HtmlReport:
-    by_disagreement = is_measured(store.campaign.get("search", {}))
+def _page(report: Report, path: Path, embed_mb: float, cards: ReplayCards | None) -> HtmlReport:
+    store, kind = report.store, report.summary.kind
+    by_disagreement = is_measured(report.summary.search)
     make = cards.card if cards else found_card
     collected = collect(results(store), make, by_disagreement=by_disagreement)
     shown = by_importance(collected.cards)[:MOST_SHOWN]
@@ -128,18 +138,25 @@ def _page(
     room = MOST_EMBEDDED_MB * _MB - _FRAME_BYTES - plain - _ADDRESSES * _ADDRESS_BYTES * len(shown)
     reader = SampleReader(cards.read if cards else store.sample_to_show)
     folder, rate = path.with_name(f"{path.stem}-pictures"), store.sample_rate
-    side = {"side": BOXED_SIDE} if store.kind.is_drawn else {}
+    side = {"side": BOXED_SIDE} if kind.is_drawn else {}
     bundle = MediaBundle(reader, folder, min(embed_mb * _MB, room), rate=rate, **side)
-    data = {**_data(collected, shown, bundle, names), "by_disagreement": by_disagreement}
-    about = context(store, collected, partial(class_name, names), replay)
-    summary = replace(about["summary"], notices=[*about["summary"].notices, *reader.notices])
+    data = {**_data(report, collected, shown, bundle), "by_disagreement": by_disagreement}
+    notices = (*report.summary.notices, *reader.notices)
+    report = replace(report, summary=replace(report.summary, notices=notices))
+    sections = page_sections(report, collected.searches)
     page = render(
         "report.html.j2",
         scripts=("report.js",),
+        report=report,
         data=data,
+        facts=[one for section in sections for one in section.key_figures if one.main],
+        sentences=_sentences(report, collected),
+        limits=to_html(limits_list(report.checks)[1:]),
+        head=[_panel(section) for section in sections if section.order < HEAD],
+        before=[_panel(section) for section in sections if HEAD <= section.order < FINDINGS],
+        after=[_panel(section) for section in sections if section.order >= FINDINGS],
         written_at=datetime.now(timezone.utc),
-        not_shown=len(collected.cards) - len(shown),
-        **{**about, "summary": summary},
+        **_gallery(report, collected, len(shown)),
     ).encode()
     write_durably(path, page)
     bundle.remove_stale()
@@ -147,8 +164,77 @@ def _page(
     return HtmlReport(str(path), len(collected.cards), *media, len(page), surveyed, reader.notices)
 
 
+def _sentences(report: Report, collected: Collected) -> list[str]:
+    """Return what follows the verdict's first sentence."""
+    summary, (_, found) = report.summary, report.sentences
+    more = [found] if found else []
+    if report.replay is None and (itself := summary.by_status.get("seed-deviates", 0)):
+        more.append(
+            f"{counted(itself, 'trigger is a seed', 'triggers are seeds')} as "
+            f"{'it is' if itself == 1 else 'they are'}, without any search."
+        )
+    worst = collected.worst
+    if report.replay is None and worst is not None and worst.severity >= 0:
+        more.append(
+            severest_words(
+                worst.finding.outcome,
+                worst.severity,
+                report.name,
+                is_measured=is_measured(summary.search),
+                has_margins=not summary.kind.is_measured,
+            )
+        )
+    return [*more, *report.guidance]
+
+
+class Panel(NamedTuple):
+    """A section in the page; `folded` shows its title alone until it is opened."""
+
+    id: str
+    title: str
+    html: Markup
+    folded: bool
+
+    @property
+    def link(self) -> str:
+        """Its name in the contents."""
+        return capitalized(self.id.removeprefix("analysis-").replace("-", " "))
+
+
+def _panel(section: Section) -> Panel:
+    folded = not all(
+        isinstance(block, Text | Table) or (isinstance(block, Listing) and len(block.items) <= _FEW)
+        for block in section.blocks
+    )
+    return Panel(section.id, section.title, to_html(section.blocks), folded)
+
+
+def _gallery(report: Report, collected: Collected, shown: int) -> dict[str, Any]:
+    """Return what the gallery is made of beside its data."""
+    summary = report.summary
+    kind, answers = summary.kind, summary.answers
+    sound = {
+        "levels": gradient(level_colours()),
+        "lowest": f"{-LOWEST_DB:.0f}",
+        "changes": gradient(change_colours()),
+        "largest": f"{LARGEST_CHANGE_DB:.0f}",
+    }
+    return {
+        "kind": kind,
+        "note": kind.page_note(answers.figures) if answers else "",
+        "signs": KIND_WORDS,
+        "has_maps": any(card.maps for card in collected.cards),
+        "sound": sound if summary.sample_rate else None,
+        "facets": facets_of(collected, kind, report.name),
+        "rare_pairs": max(0, len(collected.facets.pair) - MOST_PAIRS),
+        "listed": to_html([listed(collected, report.name, replayed=report.replay is not None)]),
+        "not_shown": len(collected.cards) - shown,
+        "is_control": is_control(report.store.folder),
+    }
+
+
 def _data(
-    collected: Collected, shown: Sequence[int], bundle: MediaBundle, names: Sequence[str] | None
+    report: Report, collected: Collected, shown: Sequence[int], bundle: MediaBundle
 ) -> dict[str, Any]:
     """Return what the page's script makes the gallery of; rows are in the order of the seeds."""
     media = {number: _shown(bundle, collected.cards[number]) for number in shown}
@@ -157,7 +243,7 @@ def _data(
     return {
         "findings": _columns(Row.__slots__, rows)
         | _columns(Shown._fields, [media[number] for number in sorted(media)]),
-        "classes": {str(number): class_name(names, number) for number in sorted(needed)},
+        "classes": {str(number): report.name(number) for number in sorted(needed)},
         "pictures": bundle.addresses,
         "rate": bundle.rate,
         "wide": bundle.wide,

@@ -7,23 +7,13 @@ from pathlib import Path
 
 from edgeflare.analysis.findings import Finding
 from edgeflare.analysis.replay import ReplaySummary
-from edgeflare.campaign.replay.results import ReplayedInput, ReplayState, stored_replay
+from edgeflare.campaign.replay.results import ReplayedInput, stored_replay
 from edgeflare.document import Name
 from edgeflare.errors import StoreError
-from edgeflare.reports.html.gallery import Card, card
+from edgeflare.reports.html.gallery import STATE_WORDS, Card, card
 from edgeflare.reports.replay import replayed_words
 from edgeflare.store import Store, open_store
 from edgeflare.types import Sample
-
-STATE_WORDS: dict[ReplayState, str] = {
-    "new": "new",
-    "still": "still deviates",
-    "nonfinite": "NaN or infinity",
-    "unstable": "unstable",
-    "failed": "no answer",
-    "fixed": "fixed",
-}
-"""The states that have cards, in their order on the page; what agrees as before is only counted."""
 
 _MOST_SOURCES = 100
 

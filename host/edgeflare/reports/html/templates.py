@@ -29,12 +29,6 @@ def render(template: str, **values: Any) -> str:
     return page.encode(errors="replace").decode()
 
 
-def render_part(template: Path, **values: Any) -> Markup:
-    """Return a part of a page: the template in this file with these values, escaped as by `render`."""
-    made = _environment().from_string(template.read_text(encoding="utf-8")).render(values)
-    return Markup(made.strip())  # noqa: S704  the template escapes them
-
-
 def asset(name: str) -> Markup:
     """Return a style's or script's text, to be put inline as it is."""
     return Markup((PAGES / name).read_text(encoding="utf-8"))  # noqa: S704  these are our own files

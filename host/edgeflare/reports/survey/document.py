@@ -9,7 +9,7 @@ from edgeflare._internal.text import NOTHING, counted, margin_text, percent_text
 from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.transcripts import excerpts
-from edgeflare.document import Block, Column, Figures, Heading, KeyFigure, Name, Table, Text
+from edgeflare.document import Block, Column, KeyFigure, Name, Table, Text
 from edgeflare.reports.charts import Interval, Line, interval_chart
 from edgeflare.words.faults import bounds_text, rate_words, share_text
 from edgeflare.words.soundness import drift_text
@@ -38,38 +38,14 @@ def survey_key_figures(survey: SurveyFigures | None) -> Iterable[KeyFigure]:
     )
 
 
-def survey_blocks(
-    survey: SurveyFigures | None, name: Name = str, *, brief: bool = False
-) -> list[Block]:
-    """Return heading, figures and tables of a survey; nothing without one.
-
-    `brief`: no tables where nothing deviates.
-    """
-    if survey is None:
-        return []
-    return [
-        Heading("Survey: inputs far from the seeds"),
-        Figures(tuple(survey_figures_list(survey))),
-        *(_agreement(survey) if brief and _agrees(survey) else survey_tables(survey)),
-        *worst_table(survey, name),
-    ]
-
-
-def _agrees(survey: SurveyFigures) -> bool:
-    return survey.overall is not None and not survey.overall.deviations
-
-
-def _agreement(survey: SurveyFigures) -> list[Block]:
-    """Return in one line that no input deviates."""
-    families = counted(len(survey.by_family), "family", "families")
-    severities = counted(len(survey.by_severity), "severity", "severities")
-    return [Text(f"No confident deviation in {families} of inputs at {severities}.")]
-
-
-def survey_tables(survey: SurveyFigures) -> list[Block]:
-    """Return the tables by family and by severity."""
+def survey_tables(survey: SurveyFigures, *, brief: bool = False) -> list[Block]:
+    """Return the tables by family and by severity; `brief`: a line where nothing deviates."""
     if survey.overall is None:
         return []
+    if brief and not survey.overall.deviations:
+        among = counted(len(survey.by_family), "family", "families")
+        far = counted(len(survey.by_severity), "severity", "severities")
+        return [Text(f"No confident deviation in {among} of inputs at {far}.")]
     columns = (
         Column("confident deviations", 0, lambda one: f"{one.rate.deviations:,}"),
         Column("inputs", 0, lambda one: f"{one.rate.inputs:,}"),

@@ -5,7 +5,7 @@ from itertools import islice
 
 from edgeflare._internal.text import counted, percent_text
 from edgeflare.analysis.faults import Fault, FaultFigures
-from edgeflare.document import Block, Column, Heading, Item, KeyFigure, Listing, Name, Table, Text
+from edgeflare.document import Block, Column, Item, KeyFigure, Listing, Name, Table, Text
 from edgeflare.words.faults import fault_title, fault_words
 
 _MOST_NAMES = 3
@@ -17,13 +17,6 @@ def faults_key_figures(faults: FaultFigures | None) -> Iterable[KeyFigure]:
         return
     first = faults.faults[0]
     yield KeyFigure("faults found", f"{len(faults.faults):,}", first.words, main=True)
-
-
-def faults_blocks(faults: FaultFigures | None, name: Name = str) -> list[Block]:
-    """Return the heading, a sentence for each fault and a table; nothing without deviations."""
-    if faults is None or not (faults.faults or faults.unlisted):
-        return []
-    return [Heading("Faults: what deviating inputs have in common"), *faults_list(faults, name)]
 
 
 def faults_list(faults: FaultFigures, name: Name = str) -> list[Block]:

@@ -12,8 +12,9 @@ from report_stores import many_triggers
 from edgeflare import write_html_report
 from edgeflare._internal import toml
 from edgeflare.analysis.summary import control_figures
-from edgeflare.reports.html.context import campaign_toml
-from edgeflare.reports.html.gallery import matrix
+from edgeflare.document import Matrix
+from edgeflare.reports.sections.again import campaign_toml
+from edgeflare.reports.sections.pairs import pairs_section
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
@@ -32,15 +33,20 @@ def written(campaign: Any, tmp_path: Path, read: Read) -> Callable[[], Any]:
 
 
 def test_too_many_classes_make_a_list_of_the_most_frequent_pairs() -> None:
-    few = matrix({(number, number + 1): 1 + number for number in range(40)})
-    assert len(few.rows) == len(few.columns) == 40
-    assert few.count == sum(row.total for row in few.rows) == sum(few.totals) == 820
-    many = matrix({(number, number + 1): 1 + number for number in range(50)})
-    assert many.rows == []
-    assert [cell.count for cell in many.top] == list(range(50, 30, -1))
-    assert many.left_out == 30
-    assert {cell.shade for cell in many.top} <= {1, 2, 3, 4, 5}
-    assert many.top[0].shade == 5
+    def matrix(classes: int) -> Any:
+        counts = {(number, number + 1): 1 + number for number in range(classes)}
+        (block,) = (one for one in pairs_section((), counts, str).blocks if isinstance(one, Matrix))
+        return block
+
+    few = matrix(40)
+    assert len(few.rows) - 1 == len(few.columns) - 2 == 40
+    assert few.rows[-1][-1] == "820"
+    assert sum(int(row[-1]) for row in few.rows[:-1]) == 820
+    assert sum(int(total) for total in few.rows[-1][1:-1]) == 820
+    cells = [row[-1] for row in matrix(50).rows]
+    assert [int(cell.text) for cell in cells] == list(range(50, 30, -1))
+    assert {cell.shade for cell in cells} <= {1, 2, 3, 4, 5}
+    assert cells[0].shade == 5
 
 
 def test_a_fleet_reports_causes_telemetry_and_agreement(tmp_path: Path, read: Read) -> None:

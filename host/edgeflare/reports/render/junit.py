@@ -15,12 +15,14 @@ from edgeflare.analysis.limits import LimitCheck, applicable_rules, known_pairs
 from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.campaign.settings.baseline import Pair
 from edgeflare.campaign.settings.limits import LimitsConfig
-from edgeflare.document import Name
+from edgeflare.document import KeyFigure, Name, section_blocks
 from edgeflare.errors import UsageError
 from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
+from edgeflare.reports.document import to_text
+from edgeflare.reports.render.options import RenderOptions
 from edgeflare.reports.replay import replayed_words
-from edgeflare.reports.report_data import ReportData, outcome_words
+from edgeflare.reports.report import Report, outcome_words
 from edgeflare.store import OutcomeRecord, Store
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS, Status
@@ -95,18 +97,18 @@ _NOTHING = {
 }
 
 
-def _seed_case(data: ReportData, finding: Finding, breaches: Sequence[str]) -> Case:
+def _seed_case(report: Report, finding: Finding, breaches: Sequence[str]) -> Case:
     """Return the test case of a seed input; `breaches` are the limits that it crosses alone.
 
     A search that gave the device no input is skipped: it tested nothing on the deployed model.
     """
     one = finding.outcome
-    how = _how(data, finding)
+    how = _how(report, finding)
     if one.status in TRIGGERS:
-        message = _found_words(data, one)
+        message = _found_words(report, one)
         if breaches:
             message += f": {', '.join(breaches)}"
-        failed = bool(breaches) or not data.has_limits
+        failed = bool(breaches) or not report.has_limits
         return Case(
             one.seed_id,
             "failure" if failed else "passed",
@@ -122,10 +124,10 @@ def _seed_case(data: ReportData, finding: Finding, breaches: Sequence[str]) -> C
     if one.status is Status.UNSTABLE:
         message = f"a deviation that did not repeat{detail}"
         return Case(one.seed_id, "skipped", message=message, body=how, seconds=one.seconds)
-    if data.summary.unusable:
-        message = f"tells nothing: {data.summary.unusable[0].words}"
+    if report.summary.unusable:
+        message = f"tells nothing: {report.summary.unusable[0].words}"
         return Case(one.seed_id, "skipped", message=message, seconds=one.seconds)
-    if not data.summary.has_searches:
+    if not report.summary.has_searches:
         message = "both models decide alike on the seed; nothing was searched"
         return Case(one.seed_id, message=message, seconds=one.seconds)
     message = (
@@ -136,13 +138,13 @@ def _seed_case(data: ReportData, finding: Finding, breaches: Sequence[str]) -> C
     return Case(one.seed_id, verdict, message=message, seconds=one.seconds)
 
 
-def _replay_case(data: ReportData, one: ReplayedInput, command: str) -> Case:
+def _replay_case(report: Report, one: ReplayedInput, command: str) -> Case:
     """Return the test case of an input that was replayed; `command` sends it again."""
-    message = replayed_words(one, data.name)
+    message = replayed_words(one, report.name)
     how = _lines(
         {"to see it again": command, "seed": one.seed_id, "input": one.sample, "detail": one.detail}
     )
-    if one.state == "new" or (one.state == "still" and not data.has_limits):
+    if one.state == "new" or (one.state == "still" and not report.has_limits):
         return Case(one.id, "failure", kind="deviation", message=message, body=how)
     if one.state == "still":
         return Case(one.id, "skipped", message=f"known deviation: {message}", body=how)
@@ -153,7 +155,7 @@ def _replay_case(data: ReportData, one: ReplayedInput, command: str) -> Case:
     return Case(one.id, message=message)
 
 
-def _found_words(data: ReportData, one: OutcomeRecord) -> str:
+def _found_words(report: Report, one: OutcomeRecord) -> str:
     """Return a trigger like ``4 -> 9 at L2 1.31 after 2 queries (margins 0.010, 0.050)``."""
     where = "on the seed itself"
     if one.status is not Status.SEED_DEVIATES:
@@ -165,19 +167,19 @@ def _found_words(data: ReportData, one: OutcomeRecord) -> str:
         "none" if margin is None else margin_text(margin)
         for margin in (one.original_margin, one.deployed_margin)
     )
-    return f"{outcome_words(data, one)} {where} (margins {margins})"
+    return f"{outcome_words(report, one)} {where} (margins {margins})"
 
 
-def _how(data: ReportData, finding: Finding) -> list[str]:
+def _how(report: Report, finding: Finding) -> list[str]:
     one = finding.outcome
     facts: dict[str, str | None] = {
         "to see it again": finding.command,
         "cause": finding.cause,
         "in doubt": doubt_text(finding.doubt),
         "main layer": finding.layer,
-        "group": None if finding.group is None else _group_words(finding.group, data.name),
+        "group": None if finding.group is None else _group_words(finding.group, report.name),
         "device": one.replica or one.device_name,
-        "seed's label": None if finding.seed.label is None else data.name(finding.seed.label),
+        "seed's label": None if finding.seed.label is None else report.name(finding.seed.label),
         "what was done to the seed": describe_last_mutations(one.mutations, STEPS_SHOWN) or None,
         "input": one.trigger,
     }
@@ -231,42 +233,50 @@ _INDENT = "  "
 _HELD_BYTES = 1 << 23
 
 
-def junit_pieces(data: ReportData) -> Iterator[str]:
+def junit(report: Report, _: RenderOptions) -> Iterator[str]:
     """Yield the document: a suite "limits" with a test case each, one "campaign" with what is left
     open, and a suite a device with one a seed input. Where a model's answers can't be used a suite
-    "answers" stands first, with a failure for each reason.
+    "answers" stands first, with a failure for each reason. The first suite has the key figures as
+    properties, and what the sections say as its output.
 
     Where there are limits these are the verdict: a triggering input then fails its test case only
     if it crosses one of them alone. Where there are none each triggering input is a failure. Of a
     replay a new deviation is a failure, and one that was known is skipped, where there are limits.
     """
     with ExitStack() as files:
-        about = (_unusable(files, data), _limits(files, data), _open(files, data))
+        about = (_unusable(files, report), _limits(files, report), _open(files, report))
         suites = [suite for suite in about if suite.counts]
         by_device: dict[str, _Suite] = {}
-        for device, case in _cases(data):
+        for device, case in _cases(report):
             if device not in by_device:
-                by_device[device] = _Suite(files, data, device, hostname=device)
+                by_device[device] = _Suite(files, report, device, hostname=device)
             by_device[device].add(case)
-        yield from _document(data, [*suites, *by_device.values()])
+        suites += by_device.values()
+        suites = suites or [about[-1]]
+        first = suites[0]
+        first.properties = [figure for section in report.sections for figure in section.key_figures]
+        first.output = to_text(section_blocks(report.sections))
+        yield from _document(report, suites)
 
 
 class _Suite:
     """Test cases as text, beyond some megabytes in a temporary file, and their counts."""
 
     def __init__(
-        self, files: ExitStack, data: ReportData, name: str, *, hostname: str = "localhost"
+        self, files: ExitStack, report: Report, name: str, *, hostname: str = "localhost"
     ) -> None:
-        folder = data.store.folder.resolve().name
+        folder = report.store.folder.resolve().name
         self.name = name
         self.seconds = 0.0
         self.counts: Counter[str] = Counter()
         self._hostname = hostname
         # Jenkins takes the text before the last dot for a package.
         self._classname = f"{_undotted(folder)}.{_undotted(name)}"
-        self._began = datetime.fromisoformat(data.summary.created_at).astimezone(timezone.utc)
+        self._began = datetime.fromisoformat(report.summary.created_at).astimezone(timezone.utc)
         self._cases = SpooledTemporaryFile(_HELD_BYTES, "w+", encoding="utf-8", newline="")  # noqa: SIM115
         files.callback(self._cases.close)
+        self.properties: list[KeyFigure] = []
+        self.output = ""
 
     def add(self, case: Case) -> None:
         self.counts[case.verdict] += 1
@@ -285,14 +295,21 @@ class _Suite:
             "hostname": self._hostname,
         }
         yield f"{_INDENT}{open_tag('testsuite', attributes)}\n"
+        if self.properties:
+            properties = element("properties", {})
+            for figure in self.properties:
+                properties.append(element("property", {"name": figure.name, "value": figure.text}))
+            yield f"{_INDENT * 2}{dumped(properties)}\n"
         self._cases.seek(0)
         yield from self._cases
+        if self.output:
+            yield f"{_INDENT * 2}{dumped(element('system-out', {}, self.output))}\n"
         yield f"{_INDENT}</testsuite>\n"
 
 
-def _unusable(files: ExitStack, data: ReportData) -> _Suite:
-    suite = _Suite(files, data, "answers")
-    for one in data.summary.unusable:
+def _unusable(files: ExitStack, report: Report) -> _Suite:
+    suite = _Suite(files, report, "answers")
+    for one in report.summary.unusable:
         name = (
             f"answers of the {one.model} model"
             if one.model == "deployed"
@@ -304,9 +321,9 @@ def _unusable(files: ExitStack, data: ReportData) -> _Suite:
     return suite
 
 
-def _limits(files: ExitStack, data: ReportData) -> _Suite:
-    suite = _Suite(files, data, "limits")
-    for limit in data.limits:
+def _limits(files: ExitStack, report: Report) -> _Suite:
+    suite = _Suite(files, report, "limits")
+    for limit in report.checks:
         if not limit.checked:
             suite.add(Case(limit.name, "skipped", message=limit.words))
         elif limit.crossed:
@@ -318,37 +335,37 @@ def _limits(files: ExitStack, data: ReportData) -> _Suite:
     return suite
 
 
-def _open(files: ExitStack, data: ReportData) -> _Suite:
+def _open(files: ExitStack, report: Report) -> _Suite:
     """Return what the campaign leaves open, as skipped test cases."""
-    suite = _Suite(files, data, "campaign")
-    if progress := data.progress:
+    suite = _Suite(files, report, "campaign")
+    if progress := report.progress:
         suite.add(Case("every seed input is finished", "skipped", message=progress))
-    surveyed = data.summary.survey is not None
-    if data.nothing_found and not surveyed and (guidance := data.guidance):
+    surveyed = report.summary.survey is not None
+    if report.nothing_found and not surveyed and (guidance := report.guidance):
         first, *more = guidance
         suite.add(Case("inputs away from the boundary", "skipped", message=first, body=more))
     return suite
 
 
-def _cases(data: ReportData) -> Iterator[tuple[str, Case]]:
+def _cases(report: Report) -> Iterator[tuple[str, Case]]:
     """Yield the test cases and the devices to whose suites they belong."""
-    if data.replay is not None:
-        commands = Commands(data.store)
-        for one in data.replay.inputs:
+    if report.replay is not None:
+        commands = Commands(report.store)
+        for one in report.replay.inputs:
             command = commands.replay(one.id, one.replica)
-            yield one.device or "device", _replay_case(data, one, command)
+            yield one.device or "device", _replay_case(report, one, command)
         return
-    breaches = _LimitCrossings(data.store, data.limits)
-    for finding in results(data.store):
+    breaches = _LimitCrossings(report.store, report.checks)
+    for finding in results(report.store):
         outcome = finding.outcome
         device = outcome.replica or outcome.device_name or "device"
-        yield device, _seed_case(data, finding, breaches.of(outcome))
+        yield device, _seed_case(report, finding, breaches.of(outcome))
 
 
-def _document(data: ReportData, suites: list[_Suite]) -> Iterator[str]:
+def _document(report: Report, suites: list[_Suite]) -> Iterator[str]:
     counts = sum((suite.counts for suite in suites), Counter())
     attributes = {
-        "name": f"edgeflare {data.store.folder.resolve().name}",
+        "name": f"edgeflare {report.store.folder.resolve().name}",
         "tests": str(counts.total()),
         "failures": str(counts["failure"]),
         "errors": str(counts["error"]),

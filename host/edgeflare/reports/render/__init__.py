@@ -1,0 +1,1 @@
+"""Formats of a report: each a function that takes a `Report` and returns its text."""

@@ -1,0 +1,1 @@
+"""The sections of a campaign's report, which every format takes."""

@@ -1,0 +1,357 @@
+"""The sections of a campaign's report, made once for all formats."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from edgeflare._internal.text import capitalized
+from edgeflare.analysis.campaign_verdict import campaign_verdict
+from edgeflare.analysis.class_names import known_class_names
+from edgeflare.analysis.findings import findings
+from edgeflare.analysis.limits import LimitCheck
+from edgeflare.analysis.replay import replay_summary
+from edgeflare.analysis.summary import Summary, summarize
+from edgeflare.campaign.status import campaign_status
+from edgeflare.document import (
+    Block,
+    Charts,
+    CommandLine,
+    Example,
+    Examples,
+    Figures,
+    Fold,
+    Heading,
+    Name,
+    Section,
+    Text,
+)
+from edgeflare.reports.campaign import (
+    MOST_SHOWN,
+    STEPS_SHOWN,
+    TriggerLine,
+    answers_heading,
+    endings,
+    key_figures,
+    notices_list,
+    triggers_table,
+)
+from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
+from edgeflare.reports.explanation import explanation_blocks
+from edgeflare.reports.replay import replay_counts, replay_inputs
+from edgeflare.reports.report import Report, outcome_words, seed_words
+from edgeflare.reports.sections.pairs import pairs_section
+from edgeflare.reports.survey.document import (
+    charted_groups,
+    survey_chart,
+    survey_figures_list,
+    survey_tables,
+    worst_table,
+)
+from edgeflare.reports.survey.faults import faults_list
+from edgeflare.store import Store
+from edgeflare.strategies.operators import describe_last_mutations
+from edgeflare.types import TRIGGERS
+from edgeflare.words.faults import fault_title
+from edgeflare.words.findings import known_cause
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from edgeflare.reports.sections.details import SearchFigures
+
+FINDINGS = 200
+"""The order of the gallery; sections below it tell what the user's own inputs show, those above it
+where and why. Below `HEAD` they stand beside the verdict."""
+HEAD = 100
+_ANALYSES = 400
+"""The least order of the sections of analyses."""
+
+
+def make_report(
+    store: Store,
+    class_names: Sequence[str] | None = None,
+    checks: tuple[LimitCheck, ...] | None = None,
+) -> Report:
+    """Return a campaign's report, whose sections suit a text. Raises UsageError, StoreError.
+
+    `class_names` are the names of the classes in their order, `checks` those of the limits, by
+    default both as the campaign has them.
+    """
+    report = plain_report(store, class_names, checks)
+    return replace(report, sections=tuple(text_sections(report)))
+
+
+def plain_report(
+    store: Store,
+    class_names: Sequence[str] | None = None,
+    checks: tuple[LimitCheck, ...] | None = None,
+) -> Report:
+    """Return a report without its sections, see `make_report`."""
+    summary = summarize(store)
+    checks = summary.limits if checks is None else checks
+    replay = replay_summary(store) if store.state.is_replay else None
+    models = [(summary.models.get(which) or {}).get("name") for which in ("deployed", "original")]
+    return Report(
+        title=f"{models[0]} against {models[1] or 'its original'}" if models[0] else store.id,
+        verdict=campaign_verdict(store, summary, checks, replay),
+        checks=checks,
+        findings=partial(findings, store),
+        store=store,
+        summary=summary,
+        replay=replay,
+        names=known_class_names(store, class_names),
+    )
+
+
+def text_sections(report: Report) -> Iterator[Section]:
+    """Yield the sections in the order of a text."""
+    if report.replay is None:
+        yield from campaign_sections(report.summary, report.store, report.name, _triggers(report))
+    else:
+        blocks = tuple(replay_inputs(report.replay, report.name))
+        yield Section("replay", "What became of each input", blocks, order=10)
+        yield from _named("notices", notices_list(report.summary.notices), order=30)
+    yield from analysis_sections(report.store, report.name)
+
+
+def campaign_sections(
+    summary: Summary,
+    store: Store,
+    name: Name,
+    triggers: Sequence[Block] = (),
+    *,
+    brief: bool = False,
+) -> Iterator[Section]:
+    """Yield the sections of a campaign in the order of a text; `name` returns a class's name.
+
+    `triggers` are the blocks on the first ones, with a heading. `brief`: without what each step and
+    layer changes.
+    """
+    answers = summary.answers
+    figures = key_figures(summary, name)
+    yield Section("key-figures", "Key figures", (Figures(figures),), figures, order=10)
+    yield from _faults(summary, store, name)
+    yield from _survey(summary, store, name, brief=brief)
+    yield from _pairs(summary, name)
+    if answers is not None:
+        yield from summary.kind.sections(answers.figures, name)
+    yield from _causes(summary, store, name, brief=brief)
+    yield from _named("triggers", triggers, order=FINDINGS)
+    yield from device_sections(summary, store)
+    yield from _named("without-a-trigger", endings(summary), order=800)
+    yield from _named("notices", notices_list(summary.notices), order=30)
+
+
+def page_sections(report: Report, searches: "SearchFigures") -> list[Section]:
+    """Return the sections of a page by their order; its gallery shows the findings."""
+    from edgeflare.reports.sections.again import again_section
+    from edgeflare.reports.sections.details import ends_section, searches_section
+
+    summary, store, name = report.summary, report.store, report.name
+    answers, is_replay = summary.answers, report.replay is not None
+    sections: list[Section] = []
+    if report.replay is None:
+        figures = key_figures(summary, name)
+        blocks = (Figures(tuple(figure for figure in figures if not figure.main)),)
+        sections.append(Section("key-figures", "Key figures", blocks, figures, order=10))
+        sections += [searches_section(summary, searches), ends_section(summary, searches.ends)]
+    else:
+        counts = tuple(replay_counts(report.replay.figures, report.replay))
+        sections.append(Section("replay", "What became of the inputs", counts, order=10))
+    sections += [
+        *_named("notices", notices_list(summary.notices), order=30),
+        *_faults(summary, store, name),
+        *_survey(summary, store, name),
+        *_pairs(summary, name, searches.pairs, is_replay=is_replay),
+        *(summary.kind.sections(answers.figures, name, is_replay=is_replay) if answers else ()),
+        *_causes(summary, store, name),
+        *device_sections(summary, store),
+        *analysis_sections(store, name),
+        again_section(report),
+    ]
+    return sorted(sections, key=lambda section: section.order)
+
+
+def _named(name: str, blocks: Sequence[Block], *, order: int) -> Iterator[Section]:
+    """Yield a section of blocks that begin with its heading; nothing of none."""
+    if blocks and isinstance(blocks[0], Heading):
+        yield Section(name, blocks[0].text, tuple(blocks[1:]), order=order)
+
+
+def analysis_sections(store: Store, name: Name) -> Iterator[Section]:
+    """Yield the sections of the newest result of each analysis."""
+    from edgeflare.analysis.base import stored_sections
+
+    for section in stored_sections(store, name):
+        yield replace(section, order=max(section.order, _ANALYSES))
+
+
+def _triggers(report: Report) -> Sequence[Block]:
+    """Return the first triggers, and how to see one again."""
+    triggers = (one for one in report.findings() if one.outcome.status in TRIGGERS)
+    first = list(islice(triggers, MOST_SHOWN))
+    if not first:
+        return []
+    total = sum(report.summary.by_status[status.value] for status in TRIGGERS)
+    lines = [
+        TriggerLine(
+            seed=seed_words(one),
+            answers=outcome_words(report, one.outcome),
+            cause=known_cause(one.cause),
+            steps=describe_last_mutations(one.outcome.mutations, STEPS_SHOWN),
+            l2=one.outcome.l2,
+            snr_db=one.outcome.snr_db,
+            smaller_margin=one.outcome.severity,
+        )
+        for one in first
+    ]
+    return [
+        *triggers_table(lines, total, answers_heading(report.summary)),
+        Text("To see one again:"),
+        CommandLine(first[0].command),
+    ]
+
+
+def _pairs(
+    summary: Summary,
+    name: Name,
+    counts: Mapping[tuple[int, int], int] | None = None,
+    *,
+    is_replay: bool = False,
+) -> Iterator[Section]:
+    """Yield which classes take the place of which, of kinds that have classes."""
+    if summary.kind.page_part == "pairs":
+        if counts is None:
+            counts = {(one.original, one.deployed): one.count for one in summary.label_pairs}
+        yield pairs_section(summary.label_pairs, counts, name, is_replay=is_replay)
+
+
+def _faults(summary: Summary, store: Store, name: Name) -> Iterator[Section]:
+    found = summary.faults
+    if found is None or not (found.faults or found.unlisted):
+        return
+
+    @cache
+    def examples() -> list[list[Example]]:
+        from edgeflare.reports.sections.examples import fault_examples
+
+        return fault_examples(store, found.faults, name)
+
+    def of_fault(place: int) -> Sequence[Example]:
+        return examples()[place]
+
+    note = (
+        "After the survey more inputs were made like those that deviated, and asked about. A fault is "
+        "the simplest condition on brightness, contrast, detail, parts of the image or sound, or the "
+        "original's answer that separates deviating inputs from others. It was then checked on fresh "
+        "inputs on both sides: precision is the share of those inside that deviate, recall the share "
+        "of those deviating that are inside."
+    )
+    blocks = [
+        Text(note, "note"),
+        *faults_list(found, name),
+        *(
+            Examples(partial(of_fault, place), f"{capitalized(fault_title(fault))}: {fault.words}")
+            for place, fault in enumerate(found.faults)
+        ),
+    ]
+    title = "Faults: what deviating inputs have in common"
+    yield Section("faults", title, tuple(blocks), order=300)
+
+
+def _survey(
+    summary: Summary, store: Store, name: Name, *, brief: bool = False
+) -> Iterator[Section]:
+    survey = summary.survey
+    if survey is None:
+        return
+
+    def examples() -> Sequence[Example]:
+        from edgeflare.reports.sections.examples import survey_examples
+
+        return survey_examples(store, survey, name)
+
+    def chart() -> "Sequence[tuple[str, Markup]]":
+        drawing = survey_chart(survey)
+        title = "Rate of confident deviations by severity, with 95 % bounds"
+        return [] if drawing is None else [(title, drawing)]
+
+    note = (
+        "Before the search both models answered inputs made from the seeds by stated families of "
+        "change, five severities each. A confident deviation is one on which the deployed model "
+        "decided differently, every time that it was asked. The bounds hold with 95 % confidence."
+    )
+    groups = charted_groups(survey)
+    lines = ("all families", *groups) if groups else ()
+    worst = worst_table(survey, name)
+    blocks = [
+        Text(note, "note"),
+        Figures(tuple(survey_figures_list(survey))),
+        Charts(chart, lines),
+        *survey_tables(survey, brief=brief),
+        *(
+            [
+                Examples(
+                    examples,
+                    "Worst confident deviations: seed, input and their difference",
+                    tuple(worst),
+                )
+            ]
+            if worst
+            else []
+        ),
+    ]
+    yield Section("survey", "Survey: inputs far from the seeds", tuple(blocks), order=310)
+
+
+def _causes(
+    summary: Summary, store: Store, name: Name, *, brief: bool = False
+) -> Iterator[Section]:
+    found = summary.explanation
+    if found is None:
+        return
+
+    def examples() -> Sequence[Example]:
+        from edgeflare.reports.sections.examples import group_examples
+
+        return group_examples(store, found, name)
+
+    note = (
+        "Every finding was sent through configurations that lead from the original to the deployed "
+        "model on its device. It is charged to the first one from which on all decide otherwise than "
+        "the original; each doubt is told."
+    )
+    nearest = (
+        "Of each group the finding nearest to its seed: the seed input, the finding (as it was shrunk, "
+        "where it was), and their difference. Cause and layer are those of the finding before it was "
+        "shrunk."
+    )
+    blocks = [
+        Text(note, "note"),
+        *explanation_blocks(found, name, brief=brief)[1:],
+        Text(nearest, "note"),
+        Examples(examples),
+    ]
+    yield Section("causes", "Causes: what decides", tuple(blocks), order=320)
+
+
+def device_sections(summary: Summary, store: Store) -> Iterator[Section]:
+    """Yield what each device did, how far they agree, and how they fared."""
+    from edgeflare.reports.sections.details import device_charts, fingerprints, health_table
+
+    did = devices_tables(summary)
+    details: list[Block] = [*health_table(campaign_status(store.folder))]
+    if summary.devices:
+        title = f"What the devices are ({len(summary.devices)})"
+        details.append(Fold(title, tuple(fingerprints(summary.devices))))
+    if not did and not summary.devices:
+        details.append(Text("No device has answered yet.", "note"))
+    yield Section("devices", "What each device did", (*did[1:], *details), order=700)
+    agreement = agreement_blocks(summary.agreements, summary.every_device)
+    yield from _named("agreement", agreement, order=710)
+    telemetry = telemetry_table(summary.telemetry)
+    if telemetry:
+        charts = Charts(partial(device_charts, store))
+        yield from _named("telemetry", [*telemetry, charts], order=720)
