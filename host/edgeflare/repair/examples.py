@@ -91,7 +91,7 @@ def examples_of(folder: Path, *, need_triggering: bool = True) -> Examples:
     columns: list[NDArray[Any]] = [
         np.array([row[place] for row in rows], dtype) for place, dtype in enumerate(types)
     ]
-    return Examples(*columns, kind=kind)
+    return Examples._make([*columns, kind])
 
 
 def _rows(store: Store) -> Iterator[tuple[Any, ...]]:
