@@ -6,7 +6,9 @@ Exponentials are those of `edgeflare._internal.exact`, so that every host finds 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +21,7 @@ from edgeflare.answers.detections.formats.options import (
     Activation,
     BoxOrder,
     BoxUnits,
+    DetectorOptions,
 )
 from edgeflare.errors import ModelError
 from edgeflare_agent.image_spec import TensorInfo
@@ -29,6 +32,32 @@ _ABOVE_ONE = 1.1
 _SLACK = 1e-3
 _LOGIT_SLACK = 0.05
 """What a bound is lowered by, so that no rounding of a half-precision number is above it."""
+
+
+@dataclass(frozen=True)
+class Decoder(ABC):
+    """What turns raw outputs, in the order that its format has, into candidates by anchor.
+
+    `size`: the model's input, (height, width) in pixels.
+    """
+
+    tensors: tuple[TensorInfo, ...]
+    options: DetectorOptions
+    size: tuple[int, int]
+
+    @property
+    def tensor(self) -> TensorInfo:
+        """The first tensor."""
+        return self.tensors[0]
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; 0 where the outputs don't tell."""
+        return 0
+
+    @abstractmethod
+    def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> "Found":
+        """Return the candidates of a sample's raw outputs with a score of at least `floor`."""
 
 
 class Found(NamedTuple):
