@@ -224,17 +224,13 @@ def _logarithmic(set_scale: Any, values: Iterable[float]) -> None:
         set_scale("log")
 
 
-class Pictures(NamedTuple):
-    """PNG files by pair, for each with a triggering input; `notice` says why there are none."""
+def draw(report: BenchReport) -> tuple[dict[str, bytes], dict[str, bytes], str]:
+    """Return PNG files by pair, for each with a triggering input: histograms, and fronts.
 
-    histograms: dict[str, bytes]
-    fronts: dict[str, bytes]
-    notice: str = ""
-
-
-def draw(report: BenchReport) -> Pictures:
-    """Return the pictures of a report; without matplotlib there are none, and a notice says so."""
-    drawn = Pictures({}, {})
+    Without matplotlib there are none; the last says so.
+    """
+    all_histograms: dict[str, bytes] = {}
+    fronts: dict[str, bytes] = {}
     for pair in dict.fromkeys(row.pair for row in report.searches if row.found):
         cells = {cell.strategy: cell for cell in report.cells if cell.pair == pair}
         rows = {
@@ -242,14 +238,14 @@ def draw(report: BenchReport) -> Pictures:
             for name in cells
         }
         try:
-            drawn.histograms[pair] = _histograms(pair, rows)
+            all_histograms[pair] = _histograms(pair, rows)
             margins = {name: _margins(cell, rows[name]) for name, cell in cells.items()}
             if any(one.triggers or len(one.steps) > 1 for one in margins.values()):
                 of = "samples from -1 to 1" if pair in report.audio else "pixels from 0 to 1"
-                drawn.fronts[pair] = front_picture(pair, margins, of=of)
+                fronts[pair] = front_picture(pair, margins, of=of)
         except UsageError as error:
-            return Pictures({}, {}, str(error))
-    return drawn
+            return {}, {}, str(error)
+    return all_histograms, fronts, ""
 
 
 def _histograms(pair: str, all_rows: dict[str, list[SearchRow]]) -> bytes:

@@ -4,9 +4,9 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgeflare._internal.files import read_regular
 from edgeflare.analysis.findings import csv_cell
@@ -25,12 +25,6 @@ from edgeflare_bench.cells import Bench, Cell
 SEARCHES_NAME = "searches.csv"
 
 
-class _Key(NamedTuple):
-    pair: str
-    seed_id: str
-    trigger: str
-
-
 class Similarities:
     """SSIM of triggering inputs: computed, unless an earlier report in `folder` has it.
 
@@ -43,7 +37,7 @@ class Similarities:
 
     def of(self, store: Store, pair: str, seed: SeedRecord, trigger: str) -> float | None:
         """Return the SSIM of a seed and the sample of digest `trigger`. Raises StoreError."""
-        known = self._known.get(_Key(csv_cell(pair), csv_cell(seed.id), trigger))
+        known = self._known.get((csv_cell(pair), csv_cell(seed.id), trigger))
         if known is not None or self.notice:
             return known
         try:
@@ -53,13 +47,13 @@ class Similarities:
             return None
 
 
-def _earlier(path: Path) -> dict[_Key, float]:
-    """Return SSIM from an earlier report's file; nothing if it can't be read."""
+def _earlier(path: Path) -> dict[tuple[str, str, str], float]:
+    """Return SSIM by pair, seed and trigger, of an earlier report's file; nothing if it can't be read."""
     try:
         text = read_regular(path, inside=path.parent).decode()
         with io.StringIO(text, newline="") as file:
             return {
-                _Key(line["pair"], line["seed_id"], line["trigger"]): float(line["ssim"])
+                (line["pair"], line["seed_id"], line["trigger"]): float(line["ssim"])
                 for line in csv.DictReader(file)
                 if line["ssim"]
             }
@@ -70,6 +64,10 @@ def _earlier(path: Path) -> dict[_Key, float]:
 _FORCED = "resumed with --force"
 _USUALLY_TIED = 2
 _STEPS_SHOWN = 5
+_OF_OUTCOME = (
+    *("l2", "linf", "snr_db", "original_margin", "deployed_margin"),
+    *("original_label", "deployed_label", "trigger"),
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class SearchRow:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names; each point of `front` is one, too."""
-        return asdict(replace(self, front=())) | {"front": [one._asdict() for one in self.front]}
+        return {**vars(self), "front": [point._asdict() for point in self.front]}
 
 
 @dataclass(frozen=True)
@@ -199,47 +197,30 @@ def _row(
     similarities: Similarities,
 ) -> SearchRow:
     found = outcome.status is Status.FOUND
-    row = SearchRow(
-        pair=cell.pair,
-        strategy=cell.strategy,
-        repeat=cell.repeat,
-        seed_id=seed.id,
-        status=outcome.status.value,
-        searched=outcome.searched,
-        found=found,
-        queries=outcome.search_queries,
-        seconds=outcome.seconds,
-        host_queries=outcome.host_only_queries,
-        device_queries=(
-            outcome.seed_queries + outcome.search_queries + outcome.confirmation_queries
-        ),
-        round_trips=outcome.round_trips,
-        front=tuple(outcome.front),
-    )
-    if not found or outcome.trigger is None:
-        return row
-    return SearchRow(
-        **vars(row)
-        | {
-            "l2": outcome.l2,
-            "linf": outcome.linf,
+    of_trigger: dict[str, Any] = {}
+    if found and outcome.trigger is not None:
+        answers = _told(outcome.original), _told(outcome.deployed)
+        of_trigger = {
+            **{name: getattr(outcome, name) for name in _OF_OUTCOME},
             "ssim": similarities.of(store, cell.pair, seed, outcome.trigger),
-            "snr_db": outcome.snr_db,
-            "original_margin": outcome.original_margin,
-            "deployed_margin": outcome.deployed_margin,
-            "original_label": outcome.original_label,
-            "deployed_label": outcome.deployed_label,
             "original_text": text_of(outcome.original),
             "deployed_text": text_of(outcome.deployed),
             "seed_label_kept": _seed_answer_kept(seed, outcome),
-            "trigger": outcome.trigger,
-            "words": describe_finding(
-                outcome.mutations,
-                _told(outcome.original),
-                _told(outcome.deployed),
-                _STEPS_SHOWN,
-            ),
+            "words": describe_finding(outcome.mutations, *answers, _STEPS_SHOWN),
         }
+    return SearchRow(
+        *cell,
+        seed.id,
+        outcome.status.value,
+        outcome.searched,
+        found,
+        outcome.search_queries,
+        outcome.seconds,
+        outcome.host_only_queries,
+        outcome.seed_queries + outcome.search_queries + outcome.confirmation_queries,
+        outcome.round_trips,
+        front=tuple(outcome.front),
+        **of_trigger,
     )
 
 

@@ -49,19 +49,21 @@ def write_report(report: BenchReport, folder: Path) -> list[Path]:
     removed. Without matplotlib there are no pictures, and the report says so.
     Raises StoreError where the folder can't be written, DiskFullError where no space is left.
     """
-    pictures = draw(report)
-    if pictures.notice:
-        report = replace(report, notices=(*report.notices, pictures.notice))
-    links = {pair: f"{_HISTOGRAMS}/{_file_name(pair)}" for pair in pictures.histograms}
-    fronts = {pair: f"{_FRONTS}/{_file_name(pair)}" for pair in pictures.fronts}
+    *pictures, notice = draw(report)
+    if notice:
+        report = replace(report, notices=(*report.notices, notice))
+    links, fronts = (
+        {pair: f"{folder_name}/{_file_name(pair)}" for pair in drawn}
+        for folder_name, drawn in zip((_HISTOGRAMS, _FRONTS), pictures, strict=True)
+    )
     summary = (line for cell in report.cells for line in _summary_lines(cell))
     files = {
         "report.md": f"{to_markdown(bench_document(report, links, fronts))}\n".encode(),
         "report.json": json.dumps(report.to_json(), indent=2, allow_nan=False).encode(),
         "summary.csv": _csv(_SUMMARY_COLUMNS, summary),
         SEARCHES_NAME: _csv(_SEARCH_COLUMNS, map(_search_line, report.searches)),
-        **{links[pair]: picture for pair, picture in pictures.histograms.items()},
-        **{fronts[pair]: picture for pair, picture in pictures.fronts.items()},
+        **{links[pair]: picture for pair, picture in pictures[0].items()},
+        **{fronts[pair]: picture for pair, picture in pictures[1].items()},
     }
     with translate_write_errors(
         folder,

@@ -8,7 +8,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
@@ -25,6 +24,7 @@ from edgeflare_whitebox.coverage import KMNC, NBC, NC, SNAC, TKNC, CoverageCrite
 from edgeflare_whitebox.stored import (
     SET_WORDS,
     ProfileSettings,
+    Result,
     SetCounts,
     SetShares,
     Tell,
@@ -95,7 +95,7 @@ class CriterionCoverage:
 
 
 @dataclass(frozen=True)
-class CoverageFound(JsonRecord):
+class CoverageFound(Result):
     """What the inputs of a campaign cover of its original.
 
     `model` is the name of the original's file. `units` are those of the layers of criteria over
@@ -137,27 +137,15 @@ def stored_coverage(store: Store) -> CoverageFound | None:
     return store.result(_FACT, CoverageFound)
 
 
-def coverage_of_campaign(
-    folder: Path,
-    *,
-    original: Path | None = None,
-    profile: Path | None = None,
-    resize: str | None = None,
-    criteria: Sequence[str] = (),
-    layers: Sequence[str] = (),
-    random_seed: int = 0,
-    tell: Tell = silent,
-) -> CoverageFound:
+def coverage_of_campaign(folder: Path, *, tell: Tell = silent, **settings: Any) -> CoverageFound:
     """Measure what a campaign's inputs cover of its original; store the result there and return it.
 
     The campaign may be unfinished. Its inputs are its seeds, its triggering inputs and its survey's
-    findings, each once, as they are stored. `original` is the model's file where it has moved.
-    `profile` is a folder or an ``.npz`` with the profiling inputs, such as training inputs; by
-    default they are the seeds. They are read as seeds are; `resize` is as of `open_seeds`, by
-    default the campaign's. Of audio that is too long for the model the beginning is taken, and
-    other rates are resampled, where the campaign states nothing else. `criteria` are names in
-    `CRITERIA`, by default all. `layers` are names of tensors; by default those in `CRITERIA`.
-    `random_seed` draws the subsample of traces, see `TRACES`.
+    findings, each once, as they are stored. `settings` are those of ``edgeflare inspect coverage``: `original`,
+    `profile`, `resize`, `criteria` (names in `CRITERIA`), `layers` and `random_seed`, which draws the
+    subsample of traces, see `TRACES`. Profiling inputs are read as seeds are: of audio that is too
+    long for the model the beginning is taken, and other rates are resampled, where the campaign
+    states nothing else.
 
     An input on which the original can't answer is left out; a notice says so. Where the campaign is
     running the result isn't stored; a notice says that, too.
@@ -166,9 +154,7 @@ def coverage_of_campaign(
     run with or has no tensors that can be read, for names that aren't known, and without onnx for
     an ONNX model; SeedError for the profile; StoreError.
     """
-    settings = {"original": original, "profile": profile, "resize": resize, "criteria": criteria}
-    more = {"layers": layers, "random_seed": random_seed}
-    found: CoverageFound = inspect_campaign("coverage", folder, tell, **settings, **more)
+    found: CoverageFound = inspect_campaign("coverage", folder, tell, **settings)
     return found
 
 

@@ -5,12 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from edgeflare._internal import extras
-from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import ModelError
@@ -33,6 +32,7 @@ from edgeflare_whitebox.relevance import (
 from edgeflare_whitebox.stored import (
     SET_WORDS,
     ProfileSettings,
+    Result,
     SetCounts,
     StoredOriginal,
     Tell,
@@ -67,7 +67,7 @@ class RelevantPixels:
 
 
 @dataclass(frozen=True)
-class ImportanceFound(JsonRecord):
+class ImportanceFound(Result):
     """What matters in a campaign's original: its layers in order, and some triggering inputs.
 
     `model` is the name of the original's file. `number` units of a layer count as important.
@@ -104,30 +104,20 @@ def stored_importance(store: Store) -> ImportanceFound | None:
 
 
 def importance_of_campaign(
-    folder: Path,
-    *,
-    original: Path | None = None,
-    profile: Path | None = None,
-    resize: str | None = None,
-    number: int = IMPORTANT_UNITS,
-    layers: Iterable[str] = (),
-    random_seed: int = 0,
-    tell: Tell = silent,
+    folder: Path, *, tell: Tell = silent, **settings: Any
 ) -> ImportanceFound:
     """Find what matters in a campaign's original, and which of it its inputs reach; store and return it.
 
-    Arguments are as of `coverage_of_campaign`; profiling inputs are labelled as seeds are. `number`
-    units of each layer are the important ones. By default `layers` are those of `default_layers`
-    but the last one, whose units are the classes. `random_seed` is that of k-means and of the units
-    drawn at random.
+    `settings` are those of ``edgeflare inspect importance``: `original`, `profile` and `resize` as of
+    `coverage_of_campaign`; `number` units of each layer are the important ones; `layers` are by
+    default those of `default_layers` but the last one, whose units are the classes; `random_seed` is
+    that of k-means and of the units drawn at random. Profiling inputs are labelled as seeds are.
 
     Raises as `coverage_of_campaign`, and UsageError where PyTorch or scikit-learn is missing, for
     an original that is no ONNX model, and for operators that relevance can't be traced back
     through.
     """
-    settings = {"original": original, "profile": profile, "resize": resize, "number": number}
-    more = {"layers": tuple(layers), "random_seed": random_seed}
-    found: ImportanceFound = inspect_campaign("importance", folder, tell, **settings, **more)
+    found: ImportanceFound = inspect_campaign("importance", folder, tell, **settings)
     return found
 
 

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
-from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.priority import (
     OF_SCORES,
@@ -26,6 +25,7 @@ from edgeflare.types import Decision, Output, SeedInput, Status
 from edgeflare_whitebox.priority import PRIORITY_MEASURES
 from edgeflare_whitebox.stored import (
     InspectionSettings,
+    Result,
     Tell,
     inspect_campaign,
     kept,
@@ -78,7 +78,7 @@ class FindingsComparison:
 
 
 @dataclass(frozen=True)
-class PriorityComparison(JsonRecord):
+class PriorityComparison(Result):
     """How early each order of a campaign's seeds brings its findings, by their kinds.
 
     `left_out` has the measures that can't be computed, with the reason. Random order is the mean
@@ -101,13 +101,8 @@ class PrioritySettings(InspectionSettings):
     random_seed: int = 0
 
 
-class _Findings(NamedTuple):
-    """Of seeds that could have a finding: their places, those of which have one, and each one's cost."""
-
-    kind: FindingKind
-    places: NDArray[np.intp]
-    hits: NDArray[np.intp]
-    costs: NDArray[np.int64]
+_Findings: TypeAlias = tuple[FindingKind, NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]
+"""Of seeds that could have a finding: their places, those of which have one, and each one's cost."""
 
 
 class _Seeds:
@@ -122,32 +117,25 @@ class _Seeds:
 
 
 def prioritise_campaign(
-    folder: Path,
-    *,
-    original: Path | None = None,
-    measures: Sequence[str] | None = None,
-    shuffles: int = 200,
-    random_seed: int = 0,
-    tell: Tell = silent,
+    folder: Path, *, tell: Tell = silent, **settings: Any
 ) -> PriorityComparison:
     """Return how early each order of a campaign's seeds brings its findings.
 
-    Each kind of finding that the campaign has is judged by itself: seeds that deviate themselves,
-    among all that are answered; triggering inputs, among the seeds that were searched; confident
-    deviations of the survey, among the seeds that it asked about. A seed of several replicas counts
-    once, with their costs added. ``drift`` is known of the survey, so that it orders the searches
-    alone. `measures` is by default all, those of other distributions last.
+    `settings` are: `original`, where the file has moved; `measures`, by
+    default all, those of other distributions last; the number of `shuffles` of random order, drawn
+    with `random_seed`. Each kind of finding that the campaign has is judged by itself: seeds that
+    deviate themselves, among all that are answered; triggering inputs, among the seeds that were
+    searched; confident deviations of the survey, among the seeds that it asked about. A seed of
+    several replicas counts once, with their costs added. ``drift`` is known of the survey, so that
+    it orders the searches alone.
 
-    ``surprise`` and ``rarity`` run the original once more, from the file that the campaign names,
-    or `original` where it has moved; where that is gone, changed, or can't be looked into they are
-    left out, and so is ``rarity`` without the extra `inspection`.
+    ``surprise`` and ``rarity`` run the original once more; where its file is gone, changed, or can't
+    be looked into they are left out, and so is ``rarity`` without the extra `inspection`.
 
     Raises UsageError for models that return text, a campaign without answers, unknown measures
     and less than one shuffle; StoreError.
     """
-    settings = {"original": original, "measures": measures, "shuffles": shuffles}
-    more = {"random_seed": random_seed}
-    found: PriorityComparison = inspect_campaign("prioritise", folder, tell, **settings, **more)
+    found: PriorityComparison = inspect_campaign("prioritise", folder, tell, **settings)
     return found
 
 
@@ -181,14 +169,14 @@ def compare_orders(
         except (ModelError, UsageError) as error:
             left_out[measure] = str(error)
     context.tell("by measures", len(wanted), len(wanted))
-    kinds = [one for one in _findings(store) if one.hits.size]
+    kinds = [findings for findings in _findings(store) if findings[2].size]
     rng = np.random.default_rng(settings.random_seed)
     return PriorityComparison(
         folder=str(store.folder),
         seeds=len(answers),
         shuffles=shuffles,
         random_seed=settings.random_seed,
-        findings=tuple(_compared(one, known, shuffles, rng) for one in kinds),
+        findings=tuple(_compared(findings, known, shuffles, rng) for findings in kinds),
         left_out=left_out,
     )
 
@@ -230,7 +218,7 @@ def _findings(store: Store) -> Iterator[_Findings]:
     ) -> _Findings:
         among = np.unique(places)
         hits = np.flatnonzero(np.isin(among, places[is_finding]))
-        return _Findings(kind, among, hits, costs[among])
+        return kind, among, hits, costs[among]
 
     answered = [
         (seed.position, seed.outputs.decision)

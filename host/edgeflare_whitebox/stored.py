@@ -2,21 +2,22 @@
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare._internal import extras
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import counted
-from edgeflare.analysis import RunContext, run_analysis
+from edgeflare.analysis import Analysis, RunContext, WithUnitScores, run_analysis
 from edgeflare.answers import AnswerKind, kind_of_output
 from edgeflare.campaign import Event, Stage, Step
 from edgeflare.campaign.settings.flags import Flag
+from edgeflare.document import Block, Name, Section
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models import AnswerReader, AudioSpec, OutputReader, Spec, TensorInfo, spec_from_json
 from edgeflare.models.tensors import ModelGraph, open_graph
@@ -28,6 +29,8 @@ from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.errors import RequestError
 from edgeflare_whitebox.activations import Activations, activations_of, activations_or_errors
 
+S = TypeVar("S", bound=BaseModel)
+R = TypeVar("R")
 Tell: TypeAlias = Callable[[str, int, int | None], None]
 """Takes which inputs are run, how many are done, and their number where it is known."""
 
@@ -47,6 +50,15 @@ Count: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 62)]
 """A number of things."""
 ClassIndex: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 31)]
 """The number of a class."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an inspection returns."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -72,8 +84,28 @@ class SetCounts:
     union: int
 
 
+class Inspection(Analysis[S, R]):
+    """An analysis of the original: `compute` is its run, and its one section has what `blocks` returns."""
+
+    title: str
+    order: int
+    compute: Callable[[Store, S, RunContext], R | WithUnitScores[R]]
+    blocks: Callable[[R, Name, Store | None], Iterable[Block]]
+
+    def run(self, campaign: Store, settings: S, context: RunContext) -> R | WithUnitScores[R]:
+        """Return the result."""
+        return self.compute(campaign, settings, context)
+
+    def sections(self, result: R, names: Name, store: Store | None) -> Iterable[Section]:
+        """Yield its section."""
+        blocks = (*self.blocks(result, names, store),)
+        yield Section(self.name, self.title, blocks, brief=False, order=self.order)
+
+
 class InspectionSettings(BaseModel):
     """What all inspections are told: where the original is now, and the layers, by names of tensors."""
+
+    model_config = ConfigDict(extra="forbid")
 
     original: Annotated[Path | None, Flag("--original", metavar="FILE")] = Field(
         None, description="The original model, where it has moved."

@@ -26,16 +26,6 @@ _DENSITY_VALUES = 1 << 26
 """Values of float64 of all densities that are held at once; the oldest are computed again."""
 
 
-class SurpriseRule(NamedTuple):
-    """A criterion of surprise: `measure` takes profiling traces, their classes, and the settings but two.
-
-    Those two, `upper` and `sections`, divide surprise; they are among `settings`.
-    """
-
-    measure: Callable[..., Surprise]
-    settings: Mapping[str, float]
-
-
 class SurpriseCriterion(SectionCriterion):
     """Surprise coverage by its name in `SURPRISE_RULES`: sections that the surprise of some input falls into.
 
@@ -46,10 +36,10 @@ class SurpriseCriterion(SectionCriterion):
 
     def __init__(self, name: str, model: str, layers: Sequence[str], **settings: float) -> None:
         """Raise UsageError for no layers, and for settings that it can't have."""
-        rule = SURPRISE_RULES[name]
-        super().__init__(name, model, layers, all_settings(name, rule.settings, settings))
+        measure, by_default = SURPRISE_RULES[name]
+        super().__init__(name, model, layers, all_settings(name, by_default, settings))
         own = {key: self.settings[key] for key in self.settings.keys() - {"upper", "sections"}}
-        self._measure = partial(rule.measure, **own)
+        self._measure = partial(measure, **own)
         self._upper = self.settings["upper"]
         self._edges = np.linspace(0, self._upper, int(self.settings["sections"]) + 1)
         self._labels: list[int] = []
@@ -201,14 +191,17 @@ def _nearest(
     return float(np.sqrt(best)), which
 
 
-SURPRISE_RULES: Mapping[str, SurpriseRule] = {
-    "LSC": SurpriseRule(
+SURPRISE_RULES: Mapping[str, tuple[Callable[..., Surprise], Mapping[str, float]]] = {
+    "LSC": (
         likelihood_surprise,
         {"upper": 2000.0, "sections": 1000, "variance": 1e-5, "ridge": 1e-6},
     ),
-    "DSC": SurpriseRule(distance_surprise, {"upper": 2.0, "sections": 1000}),
+    "DSC": (distance_surprise, {"upper": 2.0, "sections": 1000}),
 }
-"""The criteria of surprise."""
+"""The criteria of surprise: what takes profiling traces, their classes, and the settings but two.
+
+Those two, `upper` and `sections`, divide surprise.
+"""
 
 LSC = partial(SurpriseCriterion, "LSC")
 """Likelihood-based surprise coverage; settings are `upper`, `sections`, `variance` and `ridge`.

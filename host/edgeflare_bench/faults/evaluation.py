@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +89,8 @@ class Response:
     excess: float | None
 
 
-class SearchResult(NamedTuple):
+@dataclass(frozen=True)
+class SearchResult:
     """`queries` up to the first trigger on which the original is sure, or all; `found` whether one
     was; `triggers` whether there was a trigger of any margin."""
 

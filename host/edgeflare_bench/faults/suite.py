@@ -6,6 +6,7 @@ A model that was evaluated is a line of ``results.jsonl``, so that an interrupte
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.flags import problems_of
@@ -80,7 +81,8 @@ class FaultSuite(Section):
         return iter(sorted(chosen, key=lambda one: one.index))
 
 
-class Evaluated(NamedTuple):
+@dataclass(frozen=True)
+class Evaluated:
     """One model of the suite.
 
     A fault (`size` is given) has a `witness` and its `strength`, or a sentence `without`: why it
@@ -96,8 +98,8 @@ class Evaluated(NamedTuple):
     strength: float | None = None
     witness: str = ""
     without: str = ""
-    surveys: Mapping[int, Response] = {}
-    searches: Mapping[str, SearchResult] = {}
+    surveys: Mapping[int, Response] = field(default_factory=dict)
+    searches: Mapping[str, SearchResult] = field(default_factory=dict)
     by_original: Response | None = None
 
     @property
@@ -108,30 +110,23 @@ class Evaluated(NamedTuple):
         verdict = self.surveys[QUERIES].verdict
         if not self.size:
             return verdict
-        found, queries, _ = self.searches["survey"]
-        return f"{verdict}, {'found' if found else 'not found'} after {queries} queries"
+        search = self.searches["survey"]
+        return (
+            f"{verdict}, {'found' if search.found else 'not found'} after {search.queries} queries"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
-        return self._asdict() | {
-            "surveys": {str(count): vars(one) for count, one in self.surveys.items()},
-            "searches": {name: one._asdict() for name, one in self.searches.items()},
-            "by_original": None if self.by_original is None else vars(self.by_original),
-        }
+        values: dict[str, Any] = _EVALUATED.dump_python(self, mode="json")
+        return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Evaluated":
-        """Read what `to_json` returned. Raises TypeError, KeyError or ValueError for damage."""
-        by_original = values["by_original"]
-        surveys = {int(count): Response(**one) for count, one in values["surveys"].items()}
-        searches = {name: SearchResult(**one) for name, one in values["searches"].items()}
-        read = {
-            "surveys": surveys,
-            "searches": searches,
-            "by_original": None if by_original is None else Response(**by_original),
-        }
-        return cls(**{**values, **read})
+        """Read what `to_json` returned. Raises ValueError for damage."""
+        return _EVALUATED.validate_python(values)
 
+
+_EVALUATED = TypeAdapter(Evaluated)
 
 Watch: TypeAlias = Callable[[Evaluated], None]
 """Is told of each model as soon as it is evaluated."""
@@ -260,13 +255,14 @@ def _fault(evaluation: Evaluation, draw: Draw, name: str, suite: FaultSuite) -> 
         try:
             model = faulty_model(original, draw.kind, parameter)
         except Inapplicable as problem:
-            return found._replace(without=f"not applicable: {problem}")
+            return replace(found, without=f"not applicable: {problem}")
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         witness = find_witness(original, model, rng, gradients=suite.gradients)
         if witness is None:
             continue
         pursued = evaluation.pursue(model)
-        return found._replace(
+        return replace(
+            found,
             strength=parameter.strength,
             witness=witness.found_by,
             surveys=evaluation.respond(model, _COUNTS),
@@ -275,7 +271,7 @@ def _fault(evaluation: Evaluation, draw: Draw, name: str, suite: FaultSuite) -> 
                 **{method: evaluation.search(model, method) for method in suite.methods},
             },
         )
-    return found._replace(without="no witness")
+    return replace(found, without="no witness")
 
 
 def _open(suite: FaultSuite, name: str) -> Original:

@@ -252,14 +252,14 @@ class DaskCluster:
                     ids = shards.take(len(ready), sum(len(one.boards) for one in ready))
                     future = self._submit(stage, ids, ready)
                     future.add_done_callback(self._events.put)
-                    sent[future.key] = Sent(future, ids, frozenset(one.address for one in ready))
+                    sent[future.key] = (future, ids, frozenset(one.address for one in ready))
                 for future in self._finished():
-                    if one := sent.pop(future.key, None):
-                        self._take_done(shards, one)
+                    if shard := sent.pop(future.key, None):
+                        self._take_done(shards, future, shard[1])
                 on_tick(shards.finished)
         except BaseException:
             with suppress(Exception):
-                self._client.cancel([one.future for one in sent.values()], force=True)
+                self._client.cancel([future for future, _, _ in sent.values()], force=True)
             self._release()
             raise
         return shards.values
@@ -291,13 +291,13 @@ class DaskCluster:
             while True:
                 yield self._events.get_nowait()
 
-    def _take_done(self, shards: Shards, sent: Sent) -> None:
-        done: Done = self._result(sent.future)
+    def _take_done(self, shards: Shards, future: Any, seed_ids: Sequence[str] | None) -> None:
+        done: Done = self._result(future)
         if not done.is_away:
-            shards.end(sent.seed_ids, self._value(done), done.seconds)
+            shards.end(seed_ids, self._value(done), done.seconds)
             return
         self._report(done)
-        shards.give_back(sent.seed_ids)
+        shards.give_back(seed_ids)
         for worker in tuple(self._workers.values()):
             if worker.name != done.worker or done.problem is None:
                 continue
@@ -309,11 +309,11 @@ class DaskCluster:
 
     def _take_back(self, shards: Shards, sent: dict[str, Sent]) -> None:
         """Take back the shards that no worker is left for."""
-        for key, one in tuple(sent.items()):
-            if one.workers.isdisjoint(self._workers):
+        for key, (future, seed_ids, workers) in tuple(sent.items()):
+            if workers.isdisjoint(self._workers):
                 del sent[key]
-                self._client.cancel([one.future], force=True)
-                shards.give_back(one.seed_ids)
+                self._client.cancel([future], force=True)
+                shards.give_back(seed_ids)
 
     def _value(self, done: Done) -> Any:
         """Return what a shard's stage returned. Raises what it raised."""

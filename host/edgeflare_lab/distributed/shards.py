@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 _SHARES = 4
 """A shard has this part of what is left to its worker."""
@@ -14,12 +14,8 @@ _LEAST_S = 0.5
 """Seconds that a shard takes at least: its begin and its end cost some milliseconds."""
 
 
-class Sent(NamedTuple):
-    """A shard that Dask knows, and the addresses of the workers that may do it."""
-
-    future: Any
-    seed_ids: Sequence[str] | None
-    workers: frozenset[str]
+Sent: TypeAlias = tuple[Any, Sequence[str] | None, frozenset[str]]
+"""A shard that Dask knows: its future, its seeds' ids, and the addresses of the workers that may do it."""
 
 
 class Shards:

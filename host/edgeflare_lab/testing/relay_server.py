@@ -30,13 +30,6 @@ class Settings(NamedTuple):
     bytes_per_s: float | None
 
 
-class Packet(NamedTuple):
-    """Bytes in transit; b"" is the end of the direction, None a reset."""
-
-    due: float
-    data: bytes | None
-
-
 class Pipe:
     """One direction of a connection: a queue that delays every packet."""
 
@@ -45,7 +38,8 @@ class Pipe:
         self._delay_s = delay_s
         self._rate = bytes_per_s
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[Packet] = deque()
+        self._queue: deque[tuple[float, bytes | None]] = deque()
+        """When bytes are due; b"" is the end of the direction, None a reset."""
         self._queued_bytes = 0
         self._free_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -62,7 +56,7 @@ class Pipe:
         self._free_at = max(self._loop.time(), self._free_at)
         if self._rate is not None and data:
             self._free_at += len(data) / self._rate
-        self._queue.append(Packet(self._free_at + self._delay_s, data))
+        self._queue.append((self._free_at + self._delay_s, data))
         self._queued_bytes += len(data or b"")
         if self._queued_bytes > MAX_QUEUED_BYTES and self.source is not None:
             self.source.pause_reading()
@@ -93,12 +87,12 @@ class Pipe:
             self._timer.cancel()
             self._timer = None
         while self._queue and not self._sink_full and self.sink is not None:
-            item = self._queue[0]
-            if item.due > self._loop.time():
-                self._timer = self._loop.call_at(item.due, self._deliver)
+            due, data = self._queue[0]
+            if due > self._loop.time():
+                self._timer = self._loop.call_at(due, self._deliver)
                 return
             self._queue.popleft()
-            self._write(item.data)
+            self._write(data)
 
     def _write(self, data: bytes | None) -> None:
         if data is None or self.sink is None:

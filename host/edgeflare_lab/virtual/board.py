@@ -47,6 +47,10 @@ from edgeflare_lab.virtual.rootfs import host_versions
 from edgeflare_lab.virtual.tools import check_qemu
 
 
+def _fields(record: object, *names: str) -> dict[str, Any]:
+    return {name: record and getattr(record, name) for name in names}
+
+
 @dataclass(frozen=True)
 class BoardStatus:
     """How a board is; with `state` None it was never made."""
@@ -81,19 +85,10 @@ class BoardStatus:
             "running": self.running,
             "pid": self.pid,
             "since": None if state is None or not self.running else _iso_time(state.started),
-            "boot_s": state and state.boot_s,
-            "port": state and state.port,
-            "cores": state and state.cores,
-            "memory_mb": state and state.memory_mb,
+            **_fields(state, "boot_s", "port", "cores", "memory_mb"),
             "memory_used_mb": self.memory_used_mb,
-            "cpu": state and state.cpu,
-            "python": state and state.python,
-            "debian": build and build.debian,
-            "kernel": build and build.kernel,
-            "libraries": build and build.libraries,
-            "image_mb": build and build.image_mb,
-            "built_s": build and build.built_s,
-            "mirror": build and build.mirror,
+            **_fields(state, "cpu", "python"),
+            **_fields(build, "debian", "kernel", "libraries", "image_mb", "built_s", "mirror"),
             "cache": build and str(build.folder),
             "folder": self.folder and str(self.folder),
             "ssh": self.ssh or None,

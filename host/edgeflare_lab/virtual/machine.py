@@ -146,7 +146,7 @@ class Machine:
         disk = f"file={_escaped(build / 'disk.img')},format=raw,if=none,id=disk,snapshot="
         disk += "off" if persist else "on"
         command: list[str | Path] = [
-            *(QEMU.program, "-machine", "virt,gic-version=3", "-cpu", settings.cpu),
+            *(QEMU, "-machine", "virt,gic-version=3", "-cpu", settings.cpu),
             *("-smp", str(settings.cores), "-m", str(settings.memory_mb)),
             *("-accel", "tcg,thread=multi,tb-size=256"),
             *("-kernel", build / "vmlinuz", "-initrd", initrd, "-append", _KERNEL_LINE),

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from edgeflare.errors import DeviceError, DiskFullError
 
@@ -103,23 +102,17 @@ _BUILD_MB = 1500
 """Free space that a build needs; about 300 MB of it stay in use."""
 
 
-class Tool(NamedTuple):
-    """A program and the Debian package that contains it."""
-
-    program: str
-    package: str
-
-
-QEMU = Tool("qemu-system-aarch64", "qemu-system-arm")
-BUILDERS = (
-    Tool("apt-get", "apt"),
-    Tool("apt-cache", "apt"),
-    Tool("dpkg-deb", "dpkg"),
-    Tool("tar", "tar"),
-    Tool("mke2fs", "e2fsprogs"),
-    Tool("debugfs", "e2fsprogs"),
-    Tool("e2fsck", "e2fsprogs"),
-)
+QEMU = "qemu-system-aarch64"
+PACKAGES = {
+    QEMU: "qemu-system-arm",
+    "apt-get": "apt",
+    "apt-cache": "apt",
+    "dpkg-deb": "dpkg",
+    "tar": "tar",
+    **dict.fromkeys(("mke2fs", "debugfs", "e2fsck"), "e2fsprogs"),
+    "pip": "python3-pip",
+}
+"""The programs that a build needs, and the Debian package that contains each."""
 
 
 def check_qemu() -> None:
@@ -129,22 +122,22 @@ def check_qemu() -> None:
             "virtual boards need Linux; on another system use one that runs in a virtual machine, "
             "or a real board (edgeflare devices check ssh://user@host)"
         )
-    _raise_if_any(_missing([QEMU]))
+    _raise_if_any(_missing(QEMU))
 
 
 def check_build_tools() -> list[str]:
     """Return pip's command. Raises DeviceError naming all that a build needs and is missing."""
     pip = pip_command()
-    lacking = _missing([QEMU, *BUILDERS])
+    lacking = _missing(*(program for program in PACKAGES if program != "pip"))
     if pip is None:
-        lacking.append(Tool("pip", "python3-pip"))
+        lacking.append("pip")
     _raise_if_any(lacking)
     return pip or []
 
 
-def _missing(tools: list[Tool]) -> list[Tool]:
-    """Return the tools that are not on this machine."""
-    return [tool for tool in tools if shutil.which(tool.program, path=search_path()) is None]
+def _missing(*programs: str) -> list[str]:
+    """Return the programs that are not on this machine."""
+    return [name for name in programs if shutil.which(name, path=search_path()) is None]
 
 
 def check_space(folder: Path) -> None:
@@ -157,11 +150,11 @@ def check_space(folder: Path) -> None:
         )
 
 
-def _raise_if_any(lacking: list[Tool]) -> None:
+def _raise_if_any(lacking: list[str]) -> None:
     if not lacking:
         return
-    programs = ", ".join(tool.program for tool in lacking)
-    packages = " ".join(dict.fromkeys(tool.package for tool in lacking))
+    programs = ", ".join(lacking)
+    packages = " ".join(dict.fromkeys(PACKAGES[name] for name in lacking))
     if shutil.which("apt-get", path=search_path()):
         root = "" if os.getuid() == 0 else "sudo "
         advice = (

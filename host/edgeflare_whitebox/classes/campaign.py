@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted
 from edgeflare.analysis import RunContext
 from edgeflare.answers.metrics import class_scores, is_finite
@@ -17,7 +16,6 @@ from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.database import decoding
-from edgeflare.store.records import SeedRecord
 from edgeflare.types import AGREED
 from edgeflare_whitebox.activations import pre_activation_layers
 from edgeflare_whitebox.classes.deployment import (
@@ -46,6 +44,7 @@ from edgeflare_whitebox.stored import (
     ClassIndex,
     Count,
     ProfileSettings,
+    Result,
     Share,
     Tell,
     answered_activations,
@@ -129,7 +128,7 @@ class ExampleSeed:
 
 
 @dataclass(frozen=True)
-class ClassesFound(JsonRecord):
+class ClassesFound(Result):
     """Which classes a campaign's original confuses, and what the deployed model changes.
 
     `model` is the name of the original's file, which has `classes` classes. `inputs` seeds were
@@ -181,30 +180,20 @@ def stored_classes(store: Store) -> ClassesFound | None:
     return store.result(_FACT, ClassesFound)
 
 
-def classes_of_campaign(
-    folder: Path,
-    *,
-    original: Path | None = None,
-    profile: Path | None = None,
-    resize: str | None = None,
-    layers: Sequence[str] = (),
-    random_seed: int = 0,
-    tell: Tell = silent,
-) -> ClassesFound:
+def classes_of_campaign(folder: Path, *, tell: Tell = silent, **settings: Any) -> ClassesFound:
     """Find which classes a campaign's original confuses, and what deployment changed; store and return it.
 
     Both models' answers to the seeds are those that the campaign has stored; no device is asked. In
     a campaign whose devices each search for themselves they are those of the first one. The original
-    is run once more, on the profiling inputs, for NAPVD. Arguments are as of `coverage_of_campaign`;
-    by default `layers` are those of `pre_activation_layers`. `random_seed` draws permutations and
-    bootstrap samples. Classes with fewer than `LEAST_INPUTS` inputs are in no pair.
+    is run once more, on the profiling inputs, for NAPVD. `settings` are those of ``edgeflare inspect classes``:
+    `original`, `profile` and `resize` as of `coverage_of_campaign`; `layers`, by default those of
+    `pre_activation_layers`; `random_seed` draws permutations and bootstrap samples. Classes with
+    fewer than `LEAST_INPUTS` inputs are in no pair.
 
     Raises as `coverage_of_campaign`, and UsageError for models that return texts and for a campaign
     without answers.
     """
-    settings = {"original": original, "profile": profile, "resize": resize}
-    more = {"layers": layers, "random_seed": random_seed}
-    found: ClassesFound = inspect_campaign("classes", folder, tell, **settings, **more)
+    found: ClassesFound = inspect_campaign("classes", folder, tell, **settings)
     return found
 
 
@@ -214,7 +203,8 @@ def find_classes(store: Store, settings: ClassesSettings, context: RunContext) -
     model.kind.check_classes(
         f"classes are compared by models' decisions for them, and {model.path.name} {model.returns}"
     )
-    answers, notices = _answers(store)
+    answers = _Answers(store)
+    notices = answers.notices
     source = profile_source(store, model.spec, settings)
     count = answers.original.shape[1]
     names = tuple(dict.fromkeys(settings.layers)) or pre_activation_layers(model.graph)
@@ -279,67 +269,60 @@ def find_classes(store: Store, settings: ClassesSettings, context: RunContext) -
     )
 
 
-class _Answers(NamedTuple):
-    """Both models' answers to the seeds, float64 [seeds, classes], and the seeds' labels, if known.
+class _Answers:
+    """Both models' stored answers to the seeds, float64 [seeds, classes], and the seeds' labels, if known.
 
     `agree`: the campaign counts the answers as the same decision, which ties and margins below its
-    floor are. `has_probabilities`: the deployed model's answers are not labels alone.
+    floor are. `has_probabilities`: the deployed model's answers are not labels alone. Raises
+    UsageError where there are no answers.
     """
 
-    seeds: list[SeedRecord]
-    original: NDArray[np.float64]
-    deployed: NDArray[np.float64]
-    agree: NDArray[np.bool_]
-    labels: NDArray[np.int64] | None
-    has_probabilities: bool
-
-
-def _answers(store: Store) -> tuple[_Answers, list[str]]:
-    """Return the stored answers, and notices. Raises UsageError where there are none."""
-    notices = []
-    replicas = store.state.replicas
-    of_each = ([seed for seed in store.seeds(name) if seed.outputs] for name in replicas)
-    replica, answered = next(
-        ((name, some) for name, some in zip(replicas, of_each, strict=True) if some), ("", [])
-    )
-    with decoding(store.folder, "an answer to a seed"):
-        known = [
-            (one, class_scores(outputs.original), class_scores(outputs.deployed))
-            for one in answered
-            if (outputs := one.outputs) is not None
-            if outputs.original is not None and is_finite(outputs.original)
-            if outputs.deployed is not None and is_finite(outputs.deployed)
-        ]
-    if not known:
-        raise UsageError(
-            f"the campaign in {store.folder} has no seed yet that both models answered: go on with "
-            f"`edgeflare resume {campaign_text(store.folder)}`"
+    def __init__(self, store: Store) -> None:
+        self.notices: list[str] = []
+        replicas = store.state.replicas
+        of_each = ([seed for seed in store.seeds(name) if seed.outputs] for name in replicas)
+        replica, answered = next(
+            ((name, some) for name, some in zip(replicas, of_each, strict=True) if some), ("", [])
         )
-    if left_out := len(answered) - len(known):
-        notices.append(
-            f"{counted(left_out, 'seed')} left out on which a model answers NaN or infinity"
+        with decoding(store.folder, "an answer to a seed"):
+            finite = [
+                (seed, class_scores(outputs.original), class_scores(outputs.deployed))
+                for seed in answered
+                if (outputs := seed.outputs) is not None
+                if outputs.original is not None and is_finite(outputs.original)
+                if outputs.deployed is not None and is_finite(outputs.deployed)
+            ]
+        if not finite:
+            raise UsageError(
+                f"the campaign in {store.folder} has no seed yet that both models answered: go on with "
+                f"`edgeflare resume {campaign_text(store.folder)}`"
+            )
+        if left_out := len(answered) - len(finite):
+            self.notices.append(
+                f"{counted(left_out, 'seed')} left out on which a model answers NaN or infinity"
+            )
+        self.seeds = [seed for seed, _, _ in finite]
+        with decoding(store.folder, "the answers to the seeds"):
+            self.original = np.stack([scores for _, scores, _ in finite])
+            self.deployed = np.stack([scores for _, _, scores in finite])
+        labels = [seed.label for seed in self.seeds]
+        classes = self.original.shape[1]
+        fits = [label is not None and 0 <= label < classes for label in labels]
+        if any(label is not None for label in labels) and not all(fits):
+            self.notices.append(
+                f"{counted(len(fits) - sum(fits), 'seed')} of {len(fits):,} without the label of a class of the original: "
+                "all are compared without labels; label all seeds to see each class's recall"
+            )
+        if len(replicas) > 1:
+            self.notices.append(
+                f"the deployed model's answers are those of {replica}, the first of "
+                f"{counted(len(replicas), 'device')} that has any"
+            )
+        self.labels = np.array(labels, np.int64) if all(fits) else None
+        self.agree = np.array(
+            [seed.outputs is not None and seed.outputs.decision in AGREED for seed in self.seeds]
         )
-    seeds = [one for one, _, _ in known]
-    with decoding(store.folder, "the answers to the seeds"):
-        original = np.stack([one for _, one, _ in known])
-        deployed = np.stack([one for _, _, one in known])
-    labels = [seed.label for seed in seeds]
-    fits = [label is not None and 0 <= label < original.shape[1] for label in labels]
-    if any(label is not None for label in labels) and not all(fits):
-        notices.append(
-            f"{counted(len(fits) - sum(fits), 'seed')} of {len(fits):,} without the label of a class of the original: "
-            "all are compared without labels; label all seeds to see each class's recall"
-        )
-    if len(replicas) > 1:
-        notices.append(
-            f"the deployed model's answers are those of {replica}, the first of "
-            f"{counted(len(replicas), 'device')} that has any"
-        )
-    whole = np.array(labels, np.int64) if all(fits) else None
-    agree = np.array(
-        [seed.outputs is not None and seed.outputs.decision in AGREED for seed in seeds]
-    )
-    return _Answers(seeds, original, deployed, agree, whole, store.kind.is_scored), notices
+        self.has_probabilities = store.kind.is_scored
 
 
 def _figures_of_pairs(

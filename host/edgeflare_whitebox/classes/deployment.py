@@ -190,7 +190,7 @@ def compare_deployment(
         return DeploymentComparison(0, 0, (), (), (), 0)
     if labels is not None and np.ndim(labels) != 1:
         raise UsageError(f"labels are a class index for each input, not {list(np.shape(labels))}")
-    sides = _Sides.of(original, deployed, labels, agree, has_probabilities)
+    sides = _Sides(original, deployed, labels, agree, has_probabilities)
     families = sides.families
     of_classes = {label: sides.moves(label) for label in sides.occurring}
     of_pairs = _pair_moves(sides)
@@ -298,43 +298,34 @@ class _Moves(NamedTuple):
         return _within(difference - half, difference + half)
 
 
-class _Sides(NamedTuple):
+class _Sides:
     """Both models' probabilities, what they decide, int [inputs], and inputs by classes, bool.
 
-    `occurring` are classes that are decided for or are labels, `large` those of inputs enough.
+    `occurring` are classes that are decided for or are labels, `large` those of inputs enough. Raises
+    UsageError for labels of other inputs or classes.
     """
 
-    original: NDArray[np.float64]
-    deployed: NDArray[np.float64]
-    before: NDArray[np.intp]
-    after: NDArray[np.intp]
-    members: NDArray[np.bool_]
-    labels: NDArray[np.int64] | None
-    has_probabilities: bool
-    occurring: list[int]
-    large: list[int]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         original: NDArray[np.float64],
         deployed: NDArray[np.float64],
         labels: NDArray[np.int64] | None,
         agree: NDArray[np.bool_] | None,
         has_probabilities: bool,
-    ) -> "_Sides":
-        """Raise UsageError for labels of other inputs or classes."""
+    ) -> None:
         count, classes = original.shape
-        before, after = decisions(original, deployed, agree)
-        decided = memberships(before, classes) | memberships(after, classes)
-        members = decided if labels is None else memberships(labels, classes)
-        if len(members) != count:
-            raise UsageError(f"there are labels of {len(members)} inputs, and answers to {count}")
-        occurring = np.flatnonzero((members | decided).any(axis=0)).tolist()
-        sizes = members.sum(axis=0)
-        large = [one for one in occurring if sizes[one] >= LEAST_INPUTS]
-        more = (labels, has_probabilities, occurring, large)
-        return cls(original, deployed, before, after, members, *more)
+        self.original, self.deployed, self.labels = original, deployed, labels
+        self.has_probabilities = has_probabilities
+        self.before, self.after = decisions(original, deployed, agree)
+        decided = memberships(self.before, classes) | memberships(self.after, classes)
+        self.members = decided if labels is None else memberships(labels, classes)
+        if len(self.members) != count:
+            raise UsageError(
+                f"there are labels of {len(self.members)} inputs, and answers to {count}"
+            )
+        self.occurring: list[int] = np.flatnonzero((self.members | decided).any(axis=0)).tolist()
+        sizes = self.members.sum(axis=0)
+        self.large = [label for label in self.occurring if sizes[label] >= LEAST_INPUTS]
 
     @property
     def families(self) -> int:

@@ -11,7 +11,6 @@ from edgeflare._internal.text import (
     p_value_text,
     percent_text,
 )
-from edgeflare.analysis import Analysis, RunContext
 from edgeflare.document import (
     Block,
     Cell,
@@ -24,7 +23,6 @@ from edgeflare.document import (
     Listing,
     Matrix,
     Name,
-    Section,
     Table,
     Text,
 )
@@ -42,6 +40,7 @@ from edgeflare_whitebox import (
     SuspectPair,
 )
 from edgeflare_whitebox.classes.campaign import ClassesSettings, find_classes
+from edgeflare_whitebox.stored import Inspection
 
 _SAID = 3
 """Changes of each kind that are told in a sentence, at most."""
@@ -376,22 +375,22 @@ def _moved(store: Store, found: ClassesFound, name: Name) -> Iterator[Block]:
         yield Fold("Seeds whose answers moved", blocks, is_open=True)
 
 
-class Classes(Analysis[ClassesSettings, ClassesFound]):
+def _blocks(result: ClassesFound, names: Name, store: Store | None) -> Iterator[Block]:
+    yield from classes_document(result, names)
+    yield from _decisions(result, names)
+    if store is not None:
+        yield from _moved(store, result, names)
+
+
+class Classes(Inspection[ClassesSettings, ClassesFound]):
     """``inspect classes``."""
 
     name = "classes"
     about = "Find classes that the original confuses, and those that deployment treats otherwise; no device is asked."
     settings, result = ClassesSettings, ClassesFound
-
-    def run(self, campaign: Store, settings: ClassesSettings, context: RunContext) -> ClassesFound:
-        """Return the result."""
-        return find_classes(campaign, settings, context)
-
-    def sections(self, result: ClassesFound, names: Name, store: Store | None) -> Iterator[Section]:
-        """Yield its section."""
-        examples = () if store is None else _moved(store, result, names)
-        blocks = (*classes_document(result, names), *_decisions(result, names), *examples)
-        yield Section("classes", "Classes: confusion and bias", (*blocks,), brief=False, order=120)
+    title, order = "Classes: confusion and bias", 120
+    compute = staticmethod(find_classes)
+    blocks = staticmethod(_blocks)
 
 
 CLASSES = Classes()

@@ -1,13 +1,12 @@
 """What a campaign's inputs cover of the original, as a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from edgeflare._internal.text import counted, names_text, percent_text
-from edgeflare.analysis import Analysis, RunContext
-from edgeflare.document import Block, Column, Item, Listing, Name, Section, Table, Text
-from edgeflare.store import Store
+from edgeflare.document import Block, Column, Item, Listing, Table, Text
 from edgeflare_whitebox import CRITERIA, CoverageFound, CriterionCoverage
 from edgeflare_whitebox.coverage_campaign import CoverageSettings, measure_coverage
+from edgeflare_whitebox.stored import Inspection
 
 SET_NAMES = {
     "seeds": "seeds",
@@ -91,26 +90,15 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-class Coverage(Analysis[CoverageSettings, CoverageFound]):
+class Coverage(Inspection[CoverageSettings, CoverageFound]):
     """``inspect coverage``."""
 
     name = "coverage"
     about = "Measure which share of the original's units the seeds, triggers and survey findings exercise."
     settings, result = CoverageSettings, CoverageFound
-
-    def run(
-        self, campaign: Store, settings: CoverageSettings, context: RunContext
-    ) -> CoverageFound:
-        """Return the result."""
-        return measure_coverage(campaign, settings, context)
-
-    def sections(
-        self, result: CoverageFound, names: Name, store: Store | None
-    ) -> Iterator[Section]:
-        """Yield its section."""
-        del names, store
-        blocks = coverage_document(result)
-        yield Section("coverage", "Coverage of the original", (*blocks,), brief=False, order=100)
+    title, order = "Coverage of the original", 100
+    compute = staticmethod(measure_coverage)
+    blocks = staticmethod(lambda result, *_: coverage_document(result))
 
 
 COVERAGE = Coverage()

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from edgeflare._internal.text import NOTHING, counted, names_text, number_text, percent_text
-from edgeflare.analysis import Analysis, RunContext
 from edgeflare.document import (
     Block,
     Column,
@@ -15,7 +14,6 @@ from edgeflare.document import (
     Item,
     Listing,
     Name,
-    Section,
     Table,
     Text,
 )
@@ -25,6 +23,7 @@ from edgeflare.types import Sample
 from edgeflare_whitebox import ImportanceFound, LayerImportance, RelevantPixels
 from edgeflare_whitebox.importance_campaign import ImportanceSettings, find_importance
 from edgeflare_whitebox.reports.coverage import NO_MEASURE, SET_NAMES
+from edgeflare_whitebox.stored import Inspection
 
 _RED = (229, 57, 53)
 _DIMMED = 0.5
@@ -142,7 +141,13 @@ def _picture(store: Store, one: RelevantPixels) -> Sample:
     return panel(image if image.shape[2] == 3 else image.repeat(3, axis=2), marked)
 
 
-class Importance(Analysis[ImportanceSettings, ImportanceFound]):
+def _blocks(result: ImportanceFound, names: Name, store: Store | None) -> Iterator[Block]:
+    yield from importance_document(result)
+    if store is not None:
+        yield from _examples(store, result, names)
+
+
+class Importance(Inspection[ImportanceSettings, ImportanceFound]):
     """``inspect importance``."""
 
     name = "importance"
@@ -150,22 +155,9 @@ class Importance(Analysis[ImportanceSettings, ImportanceFound]):
         "Find the units that the original's decisions rest on, and what the inputs reach of these."
     )
     settings, result = ImportanceSettings, ImportanceFound
-
-    def run(
-        self, campaign: Store, settings: ImportanceSettings, context: RunContext
-    ) -> ImportanceFound:
-        """Return the result."""
-        return find_importance(campaign, settings, context)
-
-    def sections(
-        self, result: ImportanceFound, names: Name, store: Store | None
-    ) -> Iterator[Section]:
-        """Yield its section."""
-        examples = () if store is None else _examples(store, result, names)
-        blocks = (*importance_document(result), *examples)
-        yield Section(
-            "importance", "What matters in the original", (*blocks,), brief=False, order=110
-        )
+    title, order = "What matters in the original", 110
+    compute = staticmethod(find_importance)
+    blocks = staticmethod(_blocks)
 
 
 IMPORTANCE = Importance()

@@ -10,11 +10,10 @@ from edgeflare._internal.text import (
     p_value_text,
     percent_text,
 )
-from edgeflare.analysis import Analysis, RunContext
-from edgeflare.document import Block, Item, Listing, Name, Section, Table, Text, table_of
-from edgeflare.store import Store
+from edgeflare.document import Block, Item, Listing, Table, Text, table_of
 from edgeflare_whitebox import PRIORITY_MEASURES, FindingsComparison, PriorityComparison
 from edgeflare_whitebox.priority_campaign import PrioritySettings, compare_orders
+from edgeflare_whitebox.stored import Inspection
 
 _KINDS = {
     "natural": "seeds that deviate as they are",
@@ -88,31 +87,15 @@ def _rows(one: FindingsComparison, shares: list[str]) -> Iterator[list[str]]:
         yield [row.measure, number_text(row.apfd), p_value_text(row.p), *found]
 
 
-class Prioritise(Analysis[PrioritySettings, PriorityComparison]):
+class Prioritise(Inspection[PrioritySettings, PriorityComparison]):
     """``inspect prioritise``."""
 
     name = "prioritise"
     about = "Compare orders of the seeds: how early each brings what the campaign found."
     settings, result = PrioritySettings, PriorityComparison
-
-    def run(
-        self, campaign: Store, settings: PrioritySettings, context: RunContext
-    ) -> PriorityComparison:
-        """Return the result."""
-        return compare_orders(campaign, settings, context)
-
-    def sections(
-        self, result: PriorityComparison, names: Name, store: Store | None
-    ) -> Iterator[Section]:
-        """Yield its section."""
-        del names, store
-        blocks = priority_document(result)
-        yield Section("prioritise", "Orders of the seeds", (*blocks,), brief=False, order=140)
-
-    def advice(self, result: PriorityComparison) -> str:
-        """Return what to do next."""
-        del result
-        return "A new campaign in such an order: edgeflare run ... --prioritise MEASURE"
+    title, order = "Orders of the seeds", 140
+    compute = staticmethod(compare_orders)
+    blocks = staticmethod(lambda result, *_: priority_document(result))
 
 
 PRIORITISE = Prioritise()

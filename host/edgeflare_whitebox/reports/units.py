@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from edgeflare._internal.text import NOTHING, capitalized, counted, number_text
-from edgeflare.analysis import Analysis, RunContext, WithUnitScores
-from edgeflare.document import Block, Column, Item, Listing, Name, Section, Table, Text
-from edgeflare.store import Store
+from edgeflare.document import Block, Column, Item, Listing, Table, Text
 from edgeflare_whitebox import MEASURES, HypothesisScores, LayerScore, UnitScore, UnitsFound
+from edgeflare_whitebox.stored import Inspection
 from edgeflare_whitebox.units.campaign import UnitsSettings, find_units
 
 _SETS = {
@@ -117,30 +116,15 @@ def _how(found: UnitsFound) -> Iterator[str]:
     yield from (f"{capitalized(_NAMES[name])}: {MEASURES[name]}" for name in found.measures)
 
 
-class Units(Analysis[UnitsSettings, UnitsFound]):
+class Units(Inspection[UnitsSettings, UnitsFound]):
     """``inspect units``."""
 
     name = "units"
     about = "Find the units of the original that go with deviation on the device, or with what you name."
     settings, result = UnitsSettings, UnitsFound
-
-    def run(
-        self, campaign: Store, settings: UnitsSettings, context: RunContext
-    ) -> WithUnitScores[UnitsFound]:
-        """Return the result and all scores."""
-        return find_units(campaign, settings, context)
-
-    def sections(self, result: UnitsFound, names: Name, store: Store | None) -> Iterator[Section]:
-        """Yield its section."""
-        del names, store
-        blocks = units_document(result)
-        yield Section(
-            "units",
-            "Units of the original that go with deviation",
-            (*blocks,),
-            brief=False,
-            order=130,
-        )
+    title, order = "Units of the original that go with deviation", 130
+    compute = staticmethod(find_units)
+    blocks = staticmethod(lambda result, *_: units_document(result))
 
 
 UNITS = Units()

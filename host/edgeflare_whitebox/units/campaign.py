@@ -1,7 +1,7 @@
 """Which units of a campaign's original go with deviation, and with other hypotheses on its inputs."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 from pydantic import Field, FiniteFloat, InstanceOf, PlainSerializer
 
-from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted
 from edgeflare.analysis import RunContext, WithUnitScores
 from edgeflare.campaign import SurveyInputs
@@ -21,6 +20,7 @@ from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 from edgeflare_whitebox.priority import InspectedOriginal
 from edgeflare_whitebox.stored import (
     InspectionSettings,
+    Result,
     Tell,
     inspect_campaign,
     layers_flag,
@@ -90,7 +90,7 @@ class HypothesisScores:
 
 
 @dataclass(frozen=True)
-class UnitsFound(JsonRecord):
+class UnitsFound(Result):
     """Which units of a campaign's original go with hypotheses on its inputs.
 
     `model` is the name of the original's file. `units` were looked at in `layers`, by the names of
@@ -153,24 +153,15 @@ def stored_units(store: Store) -> UnitsFound | None:
 
 
 def units_of_campaign(
-    folder: Path,
-    *,
-    original: Path | None = None,
-    hypotheses: Sequence[str | Hypothesis] = (),
-    measures: Sequence[str] = (),
-    layers: Sequence[str] = (),
-    inputs: Collection[str] = UNSELECTED,
-    remake: Remake | None = None,
-    random_seed: int = 0,
-    tell: Tell = silent,
+    folder: Path, *, tell: Tell = silent, remake: Remake | None = None, **settings: Any
 ) -> UnitsFound:
     """Find the units of a campaign's original that go with deviation on the device; store and return it.
 
-    The campaign may be unfinished. `original` is the model's file where it has moved. `hypotheses`
-    are the user's own, and names: see `built_in_hypothesis`; ``classes`` and ``families`` name those
-    of all classes and families. By default they are ``deviates``, of several devices that search
-    for themselves each one's, and those on a sample alone. `measures`, by default all, are
-    as of `inspect_units`, `layers` names of tensors, `default_layers` without.
+    The campaign may be unfinished. `settings` are those of ``edgeflare inspect units``: `original`, where the
+    file has moved; `hypotheses`, the user's own, and names: see `built_in_hypothesis`; ``classes``
+    and ``families`` name those of all classes and families (by default ``deviates``, of several
+    devices that search for themselves each one's, and those on a sample alone); `measures` as of
+    `inspect_units`; `layers`; `inputs`; `random_seed`.
 
     `inputs` are names in `UNIT_INPUTS`. By default they are those that were not searched for: the
     seeds, and the survey's inputs before anything it saw was pursued. Triggering inputs were found
@@ -188,9 +179,7 @@ def units_of_campaign(
     the file that it was run with, or has no tensors that can be read; ModelError; StoreError, also
     where an input of the survey can't be made again.
     """
-    settings = {"original": original, "hypotheses": hypotheses, "measures": measures}
-    more = {"layers": layers, "inputs": tuple(inputs), "remake": remake, "random_seed": random_seed}
-    found: UnitsFound = inspect_campaign("units", folder, tell, **settings, **more)
+    found: UnitsFound = inspect_campaign("units", folder, tell, remake=remake, **settings)
     return found
 
 

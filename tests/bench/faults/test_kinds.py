@@ -20,7 +20,7 @@ from edgeflare_bench.faults import (
     healthy_models,
     is_reserved,
 )
-from edgeflare_bench.faults.evaluation import METHODS
+from edgeflare_bench.faults.evaluation import METHODS, SearchResult
 from edgeflare_bench.faults.originals import predict, session
 
 FULL = Parameters(1.0, 0.0, 0.4, 0.6)
@@ -135,7 +135,7 @@ def test_a_faulty_model_is_found_and_called_worse(original: Original, tmp_path: 
 def test_a_search_stays_within_its_queries(original: Original, tmp_path: Path, method: str) -> None:
     evaluation = Evaluation(original, tmp_path, seeds=2)
 
-    assert evaluation.search(original.model, method) == (False, 12, False)
+    assert evaluation.search(original.model, method) == SearchResult(False, 12, False)
     found = evaluation.search(faulty_model(original, "layer-scale", FULL), method)
     assert found.triggers
     assert 1 <= found.queries <= 12

@@ -47,7 +47,7 @@ def test_without_apt_the_mirror_and_the_keys_are_asked_for(bare: Path) -> None:
 
 
 def test_a_machine_with_all_of_it_is_ready(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(bare, needs.QEMU.program, *(tool.program for tool in needs.BUILDERS))
+    put(bare, *needs.PACKAGES)
     monkeypatch.setattr(needs, "pip_command", lambda: ["pip"])
     check_qemu()
     assert check_build_tools() == ["pip"]
