@@ -28,7 +28,6 @@ from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Derivation, Inputs
 from edgeflare.survey.pursuit import (
     Answered,
-    PursuitOptions,
     PursuitResult,
     Reply,
     Request,
@@ -180,7 +179,8 @@ class _Pursuit:
             self.answered,
             Inputs(samples, self._made.families, self._made.partners),
             self._features,
-            PursuitOptions(config.survey.pursuit_queries(len(self._seeds)), config.survey.sure),
+            config.survey.pursuit_queries(len(self._seeds)),
+            config.survey.sure,
             np.random.default_rng(chain_seed(config.search.seed, "", _PURPOSE)),
         )
         self._replies: Sequence[Any] | None = None
