@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _T = TypeVar("_T", int, str)
+_P = TypeVar("_P", bound="int | str | None")
 
 _DRAWN_AT_ONCE = 1 << 22
 _DRAWS = 10_000
@@ -37,11 +38,11 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class CountedPair(Generic[_T]):
+class CountedPair(Generic[_P]):
     """How often a triggering input made `original` into `deployed`."""
 
-    original: _T
-    deployed: _T
+    original: _P
+    deployed: _P
     count: int
 
 

@@ -16,7 +16,6 @@ from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Derivation, Inputs, propose
 from edgeflare.survey.pursuit import (
     Answered,
-    PursuitOptions,
     PursuitResult,
     Reply,
     Round,
@@ -114,7 +113,7 @@ class PlantedFault:
         self, surveyed: Sequence[Answered], rng: np.random.Generator, queries: int
     ) -> tuple[PursuitResult, ...]:
         """Run a pursuit to its end; return what it found."""
-        pursuit = pursue(surveyed, self.inputs, self.features, PursuitOptions(queries, SURE), rng)
+        pursuit = pursue(surveyed, self.inputs, self.features, queries, SURE, rng)
         reply: Any = None
         while True:
             try:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
@@ -297,25 +297,16 @@ class _Comparing:
         )
 
 
-@dataclass
 class _Pair:
     """Running comparison of two devices."""
 
-    first: str
-    second: str
-    kind: AnswerKind[Any]
-    tolerance: float = 0.0
-    on_both: int = 0
-    only_first: int = 0
-    only_second: int = 0
-    narrowly: int = 0
-    examples: list[OneSided] = field(default_factory=list)
-    seeds: _Comparing = field(init=False)
-    triggers: _Comparing = field(init=False)
-
-    def __post_init__(self) -> None:
-        known = self.kind, self.tolerance
-        self.seeds, self.triggers = _Comparing(*known), _Comparing(*known)
+    def __init__(
+        self, first: str, second: str, kind: AnswerKind[Any], tolerance: float = 0.0
+    ) -> None:
+        self.first, self.second = first, second
+        self.seeds, self.triggers = _Comparing(kind, tolerance), _Comparing(kind, tolerance)
+        self.counts = dict.fromkeys(("on_both", "only_first", "only_second", "narrowly"), 0)
+        self.examples: list[OneSided] = []
 
     def add(self, seed: SeedComparison) -> None:
         self.seeds.add(seed.seed_id, seed.answers.get(self.first), seed.answers.get(self.second))
@@ -331,14 +322,14 @@ class _Pair:
         if first is None or second is None:
             return
         if first.deviates and second.deviates:
-            self.on_both += 1
+            self.counts["on_both"] += 1
             return
-        self.only_first += first.deviates
-        self.only_second += second.deviates
+        self.counts["only_first"] += first.deviates
+        self.counts["only_second"] += second.deviates
         on_device, other = (self.first, second) if first.deviates else (self.second, first)
         if len(self.examples) < _EXAMPLES:
             self.examples.append(OneSided(seed_id, on_device, digest))
-        self.narrowly += other.decision in (Decision.TIE, Decision.BELOW_FLOOR)
+        self.counts["narrowly"] += other.decision in (Decision.TIE, Decision.BELOW_FLOOR)
 
     def agreement(self, differences: Iterable[FingerprintDifference]) -> Agreement:
         found = tuple(differences)
@@ -347,10 +338,7 @@ class _Pair:
             second=self.second,
             seeds=self.seeds.compared(),
             triggers=self.triggers.compared(),
-            on_both=self.on_both,
-            only_first=self.only_first,
-            only_second=self.only_second,
-            narrowly=self.narrowly,
+            **self.counts,
             examples=tuple(self.examples),
             cause=cause_of(found),
             differences=found,

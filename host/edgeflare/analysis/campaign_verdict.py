@@ -33,7 +33,7 @@ from edgeflare.models.original_process import ORIGINAL_FAILED
 from edgeflare.statistics import wilson
 from edgeflare.store import Store, folder_at
 from edgeflare.store.location import is_campaign
-from edgeflare.store.survey import OWN, SurveyKey
+from edgeflare.store.records import OWN, SurveyKey
 from edgeflare.types import TRIGGERS, Decision, Issue, Output, Status
 
 if TYPE_CHECKING:
@@ -275,15 +275,8 @@ def _is_unhealthy(found: Soundness | None) -> bool:
     return found is not None and found.verdict == "worse" and bool(found.references)
 
 
-class _Input(NamedTuple):
-    """An input of the survey, and the deployed model's answer."""
-
-    key: SurveyKey
-    family: str
-    severity: int
-    answer: _Answer
-
-
+_Input: TypeAlias = tuple[SurveyKey, str, int]
+"""What names an input of the survey, its family and its severity."""
 _References: TypeAlias = Mapping[str, Mapping[SurveyKey, _Answer]]
 
 
@@ -337,17 +330,16 @@ def _by_survey(store: Store, replica: str, references: _References, confidence: 
     """Judge a replica by its survey alone."""
     explaining = {name for name, about in store.state.references.items() if about.dynamic}
     shared = set.intersection(*map(set, references.values()))
-    distinct: dict[str, _Input] = {}
+    distinct: dict[str, tuple[_Input, _Answer]] = {}
     for one in store.survey(replica, "survey"):
         if one.deployed is not None and one.key in shared:
             answer = (one.total_variation, one.confident_deviation)
-            about = _Input(one.key, one.family, one.severity, answer)
-            distinct.setdefault(one.sample, about)
-    inputs = list(distinct.values())
+            distinct.setdefault(one.sample, ((one.key, one.family, one.severity), answer))
+    inputs = [one for one, _ in distinct.values()]
     return judge(
-        _scores(inputs, [one.answer for one in inputs]),
+        _scores(inputs, [answer for _, answer in distinct.values()]),
         {
-            name: _scores(inputs, [answers[one.key] for one in inputs])
+            name: _scores(inputs, [answers[key] for key, *_ in inputs])
             for name, answers in references.items()
         },
         confidence=confidence,
@@ -382,9 +374,9 @@ _WORSE: tuple[SoundnessVerdict, ...] = ("sound", "cannot-tell", "worse")
 
 def _scores(inputs: Sequence[_Input], answers: Sequence[_Answer]) -> SurveyScores:
     return SurveyScores(
-        [one.key[0] for one in inputs],
-        [one.family for one in inputs],
-        [one.severity for one in inputs],
+        [key[0] for key, *_ in inputs],
+        [family for _, family, _ in inputs],
+        [severity for *_, severity in inputs],
         np.array([apart for apart, _ in answers], np.float64),
         np.array([deviates for _, deviates in answers], np.bool_),
     )

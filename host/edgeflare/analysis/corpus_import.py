@@ -1,10 +1,10 @@
 """Triggers and answers of a campaign, or a replay, for a trigger corpus."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from edgeflare.answers.metrics import class_scores, top_label
 from edgeflare.campaign.replay.inputs import survey_deviations
@@ -124,12 +124,12 @@ def answers_of(store: Store, model: str) -> Iterator[DeviceAnswer]:
                 one.sample,
                 model,
                 one.device,
-                origin.deployed_sha256,
+                origin["deployed_sha256"],
                 deviated=one.deviates,
                 original_label=one.original_label,
                 deployed_label=one.deployed_label,
                 looked_at=when[one.replica, one.id],
-                replay=origin.campaign,
+                replay=origin["campaign"],
             )
 
 
@@ -137,25 +137,21 @@ def _with_trigger(store: Store) -> Iterator[OutcomeRecord]:
     return (outcome for outcome in store.outcomes() if outcome.status in TRIGGERS)
 
 
-class _Origin(NamedTuple):
-    """What all triggers of a campaign have in common."""
-
-    original_sha256: str
-    deployed_sha256: str
-    model: str
-    campaign: str
-
-
-def _origin_of(store: Store, model: str) -> _Origin:
+def _origin_of(store: Store, model: str) -> dict[str, Any]:
+    """Return the fields that all triggers of a campaign have in common."""
     models = store.models
-    original, deployed = (
-        str(models.get(which, {}).get("sha256", "")) for which in ("original", "deployed")
-    )
-    return _Origin(original, deployed, model, store.id)
+    return {
+        **{
+            f"{one}_sha256": str(models.get(one, {}).get("sha256", ""))
+            for one in ("original", "deployed")
+        },
+        "model": model,
+        "campaign": store.id,
+    }
 
 
 def _trigger_record(
-    origin: _Origin,
+    origin: Mapping[str, Any],
     outcome: OutcomeRecord,
     digests: tuple[str, str],
     distances: tuple[float, int],
@@ -176,7 +172,7 @@ def _trigger_record(
             outcome.original_margin,
             outcome.deployed_margin,
             *distances,
-            **origin._asdict(),
+            **origin,
             device=outcome.device_name or outcome.replica,
             found_at=outcome.finished_at,
         )
@@ -184,7 +180,7 @@ def _trigger_record(
 
 
 def _survey_record(
-    origin: _Origin, one: SurveyRecord, seed: SeedRecord, store: Store
+    origin: Mapping[str, Any], one: SurveyRecord, seed: SeedRecord, store: Store
 ) -> list[TriggerRecord]:
     """Return the record of a confident deviation of the survey, as one of a trigger."""
     original, deployed = top_label(one.original), top_label(one.deployed)
@@ -204,7 +200,7 @@ def _survey_record(
             one.deployed_margin,
             l2(*pair),
             linf(*pair),
-            **origin._asdict(),
+            **origin,
             device=one.device_name,
             found_at=store.created_at,
         )

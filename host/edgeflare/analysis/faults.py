@@ -1,9 +1,10 @@
 """The faults that a campaign's pursuit found: what the deviating inputs have in common."""
 
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis.survey import SurveyedInput, surveyed_input
 from edgeflare.answers import AnswerKind
 from edgeflare.answers.metrics import top_label
@@ -14,6 +15,7 @@ from edgeflare.campaign.survey.inputs import (
     confirmed_faults,
     family_names,
 )
+from edgeflare.statistics import CountedPair
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.store.state import FaultThreshold
 
@@ -21,13 +23,8 @@ __all__ = ["Fault", "FaultFigures", "FaultPair", "FaultThreshold", "fault_figure
 _WORST = 5
 
 
-@dataclass(frozen=True)
-class FaultPair:
-    """Both models' classes on deviating inputs of a fault; None of NaN, infinity or transcripts."""
-
-    original: int | None
-    deployed: int | None
-    count: int
+FaultPair: TypeAlias = CountedPair[int | None]
+"""Of both models' classes; None of NaN, infinity or transcripts."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class FaultFigures:
+class FaultFigures(JsonRecord):
     """What going after the survey's deviations found, and what it cost.
 
     `faults`: the first is the one that was pursued first; each has different fresh inputs of
@@ -75,10 +72,6 @@ class FaultFigures:
     queries: dict[str, int]
     unlisted: int = 0
     unlisted_seeds: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 def fault_figures(store: Store) -> FaultFigures | None:
@@ -122,7 +115,7 @@ def _fault(fault: ConfirmedFault, inputs: SurveyInputs, kind: AnswerKind[Any]) -
         inputs=len(members),
         seeds=len({one.seed_id for one in members}),
         families=dict(families.most_common()),
-        pairs=tuple(FaultPair(*pair, count) for pair, count in pairs.most_common()),
+        pairs=tuple(CountedPair(*pair, count) for pair, count in pairs.most_common()),
         fresh_inside=checked.inside,
         fresh_inside_deviating=checked.inside_deviating,
         fresh_outside=checked.outside,

@@ -1,13 +1,14 @@
 """A campaign's survey in figures: how often the device decides differently far from the seeds."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare.answers import AnswerKind
 from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.campaign.survey.inputs import SurveyInputs
@@ -107,7 +108,7 @@ class SurveyedInput:
 
 
 @dataclass(frozen=True)
-class SurveyFigures:
+class SurveyFigures(JsonRecord):
     """What a survey found so far.
 
     `overall` is the rate of confident deviations among all inputs that both models answered: each
@@ -156,10 +157,6 @@ class SurveyFigures:
     def finished(self) -> bool:
         """Whether every seed was surveyed."""
         return self.seeds >= self.seeds_in_all
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 def survey_figures(store: Store) -> SurveyFigures | None:

@@ -13,12 +13,13 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.answers.oracles import MARGIN_FLOOR, traits_of
 from edgeflare.campaign import executor
 from edgeflare.campaign.context import RunContext
@@ -327,14 +328,14 @@ class SelfTestPair:
     triggers: int
     of_one_model: bool
 
-    @property
+    @in_json
     def false_alarms(self) -> int:
         """The number of triggers found where none is expected."""
         return self.triggers if self.of_one_model else 0
 
 
 @dataclass(frozen=True)
-class SelfTest:
+class SelfTest(JsonRecord):
     """The result of the self-test: its search's settings, and the result of each pair."""
 
     strategy: str
@@ -342,7 +343,7 @@ class SelfTest:
     seconds: float
     pairs: tuple[SelfTestPair, ...]
 
-    @property
+    @in_json
     def problems(self) -> tuple[str, ...]:
         """What is wrong, a sentence each; none where EdgeFlare can be relied on here."""
         pairs, alike = self.pairs, [one for one in self.pairs if one.of_one_model]
@@ -352,11 +353,10 @@ class SelfTest:
         problems += [words.NO_SEARCH.format(one.name) for one in alike if not one.searches]
         return tuple(problems)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        pairs = [{**asdict(one), "false_alarms": one.false_alarms} for one in self.pairs]
-        problems = list(self.problems)
-        return {**asdict(self), "pairs": pairs, "problems": problems, "passed": not problems}
+    @in_json
+    def passed(self) -> bool:
+        """Whether there is no problem."""
+        return not self.problems
 
 
 def run_selftest(*, seeds: int = 20, progress: Progress = silent) -> SelfTest:

@@ -5,15 +5,16 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from edgeflare._internal.files import read_regular, write_whole
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted, reason
 from edgeflare.devices import DeviceStatus
 from edgeflare.errors import InferenceFailedError, StoreError
@@ -170,7 +171,7 @@ RunState: TypeAlias = Literal["running", "interrupted", "paused", "failed", "fin
 
 
 @dataclass(frozen=True)
-class CampaignStatus:
+class CampaignStatus(JsonRecord):
     """How far a campaign is.
 
     `state`: "interrupted" by Ctrl-C, SIGTERM or a process that was killed; "paused" when no device
@@ -196,10 +197,6 @@ class CampaignStatus:
     host: str
     started_at: str
     updated_at: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self) | {"devices": [device.to_json() for device in self.devices]}
 
 
 def now() -> str:

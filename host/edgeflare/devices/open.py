@@ -156,7 +156,7 @@ def open_device(
             transport,
             there,
             chosen,
-            wanted if there.data is None else {**wanted, "calibration": there.data.name},
+            wanted if there.data is None else {**wanted, "calibration": there.data[0]},
             compression="off" if device.transport == "local" else device.compression,
             lease=None if lease is None else lease._replace(share=device.share),
             limits=Limits(None, device.heartbeat_s, device.timeout_s),

@@ -70,7 +70,7 @@ def matched(
     best = np.zeros((len(second) + 1, len(first) + 1))
     for row, line in enumerate(ways, start=1):
         for column, way in enumerate(line, start=1):
-            together = best[row - 1, column - 1] + way.score if way else 0.0
+            together = best[row - 1, column - 1] + way[0] if way else 0.0
             best[row, column] = max(best[row - 1, column], best[row, column - 1], together)
     found = {}
     row, column = len(second), len(first)
@@ -84,22 +84,18 @@ def matched(
             row, column = row - 1, column - 1
             other = first[column][-1]
             shape = np.shape(values[0][other][0])
-            found.update({name: Match(name, other, way.axes, shape) for name in second[row]})
+            found.update({name: Match(name, other, way[1], shape) for name in second[row]})
     return found
-
-
-class _Way(NamedTuple):
-    score: float
-    axes: tuple[int, ...]
 
 
 def _way(
     names: Sequence[str],
     others: Sequence[str],
     values: tuple[Mapping[str, Sequence[Values]], Mapping[str, Sequence[Values]]],
-) -> _Way | None:
-    """Return how a deployed tensor's values fit the original's best, None where they don't.
+) -> tuple[float, tuple[int, ...]] | None:
+    """Return how well a deployed tensor's values fit the original's, and in what order of its axes.
 
+    None where they don't.
     `names` and `others` are the tensor with its copies; the last one's values count.
     """
     given, references = values[1][names[-1]], values[0][others[-1]]
@@ -114,11 +110,11 @@ def _way(
     for axes in permutations(range(len(sizes[0]))):
         if tuple(sizes[0][axis] for axis in axes) == sizes[1]:
             turned = [places[axes.index(axis)] for axis in range(len(axes))] or places
-            ways.append(_Way(_likeness(_placed(given, turned), wanted), axes))
-    best = max(ways, key=lambda way: round(way.score, 6))
+            ways.append((_likeness(_placed(given, turned), wanted), axes))
+    score, axes = max(ways, key=lambda way: round(way[0], 6))
     if same:
-        return best._replace(score=_BONUS + max(best.score, 0.0))
-    return best if best.score >= _LEAST else None
+        return _BONUS + max(score, 0.0), axes
+    return (score, axes) if score >= _LEAST else None
 
 
 def _is_same(name: str, other: str) -> bool:

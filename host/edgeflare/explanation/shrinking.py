@@ -157,7 +157,7 @@ def _run(
         samples |= {f"{PARTNER}{number}": one for number, one in enumerate(partners(store))}
     with replacing(folder / _TRIGGERS) as file:
         np.savez(file, **samples)
-    changes = {name: one.to_json() for name, one in natural.items() if name in chosen}
+    changes = {name: one._asdict() for name, one in natural.items() if name in chosen}
     with replacing(folder / _CHANGES) as file:
         file.write(json.dumps(changes).encode())
     executor.start(

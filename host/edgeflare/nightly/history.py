@@ -155,13 +155,6 @@ def run_folder(model: str, device: str) -> str:
 _MB = 1_000_000
 
 
-class _Kept(NamedTuple):
-    """One night's campaigns, by their folders."""
-
-    night: Night
-    folders: tuple[Path, ...]
-
-
 def prune_history(history: History, keep: KeepConfig) -> int:
     """Remove the oldest nights' campaigns beyond the limits; return the number of nights.
 
@@ -171,7 +164,7 @@ def prune_history(history: History, keep: KeepConfig) -> int:
     nights = history.nights()
     needed = _needed(history, nights)
     kept = [
-        _Kept(night, folders)
+        (night, folders)
         for night in nights
         if (folders := tuple(path for path in _campaigns(night) if path.is_dir()))
     ]
@@ -179,11 +172,11 @@ def prune_history(history: History, keep: KeepConfig) -> int:
     budget = None if keep.mb is None else keep.mb * _MB
     spent = sum(map(size_of, needed))
     lost = 0
-    for one in reversed(kept):
-        removable = [folder for folder in one.folders if folder not in needed]
+    for night, folders in reversed(kept):
+        removable = [folder for folder in folders if folder not in needed]
         spent += sum(map(size_of, removable))
-        newest = one.night.stamp == nights[-1].stamp
-        if newest or (one.night.stamp in recent and (budget is None or spent <= budget)):
+        newest = night.stamp == nights[-1].stamp
+        if newest or (night.stamp in recent and (budget is None or spent <= budget)):
             continue
         if removable:
             _remove(history, removable)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -137,59 +137,16 @@ _REPORTS = {"search": "Report", "replay": "Triggers sent again", "seeds": "Seeds
 """What the report of each of a run's `CAMPAIGNS` is called."""
 
 
-class NightCell(NamedTuple):
-    """The result of a run on the page; `reports` are relative links with their words."""
-
-    name: str
-    anchor: str
-    state: str
-    state_words: str
-    mark: Markup
-    words: tuple[str, ...]
-    changed: tuple[str, ...]
-    figures: str
-    reports: tuple[tuple[str, str], ...]
-
-
-class Trend(NamedTuple):
-    """A model on a device over the nights; `last` is how it fared last."""
-
-    last: NightCell
-    charts: tuple[Chart, ...]
-
-
-class Row(NamedTuple):
-    """A night as the page shows it; `log` and `junit` are relative links, "" without one."""
-
-    stamp: str
-    began: str
-    state: str
-    state_words: str
-    mark: Markup
-    verdict: str
-    cells: tuple[NightCell, ...]
-    log: str
-    junit: str
-
-
-class Worst(NamedTuple):
-    """The newest red night, with the runs still red; with all where it is `mended` or accepted.
-
-    `is_last`: it is the last night, too.
-    """
-
-    row: Row
-    cells: tuple[NightCell, ...]
-    mended: bool
-    is_last: bool
-
-
 def write_page(history: History) -> Path:
     """Write a history's ``index.html`` from its nights; return it. Raises StoreError."""
     nights = history.nights()
     shown = nights[-MOST_NIGHTS:]
     worst = _worst(history, nights)
-    if worst is not None and worst.mended and worst.row.stamp not in [one.stamp for one in shown]:
+    if (
+        worst is not None
+        and worst["mended"]
+        and worst["row"]["stamp"] not in [one.stamp for one in shown]
+    ):
         worst = None
     text = render(
         "nightly.html.j2",
@@ -212,32 +169,40 @@ def _pairs(nights: Sequence[Night]) -> list[tuple[str, str]]:
     )
 
 
-def _worst(history: History, nights: Sequence[Night]) -> Worst | None:
-    """Return the newest night that is red, or was until all of it was mended or accepted."""
+def _worst(history: History, nights: Sequence[Night]) -> dict[str, Any] | None:
+    """Return the newest night that is red, or was until all of it was mended or accepted.
+
+    `cells`: the runs that are still red; all where it is `mended`. `is_last`: it is the last night.
+    """
     settled: set[tuple[str, str]] = set()
     for night in reversed(nights):
         settled |= {(run.model, run.device) for run in night.runs if run.is_baseline}
         red = [run for run in night.runs if run.state == "regression"]
         if red:
             still = [run for run in red if (run.model, run.device) not in settled]
-            cells = tuple(_cell(history, night, run) for run in still or red)
-            return Worst(_row(history, night), cells, mended=not still, is_last=night is nights[-1])
+            return {
+                "row": _row(history, night),
+                "cells": [_cell(history, night, run) for run in still or red],
+                "mended": not still,
+                "is_last": night is nights[-1],
+            }
     return None
 
 
-def _row(history: History, night: Night) -> Row:
+def _row(history: History, night: Night) -> dict[str, Any]:
+    """Return a night as the page shows it; `log` and `junit` are relative links, "" without one."""
     state, words = _night_state(night)
-    return Row(
-        stamp=night.stamp,
-        began=night.started_at.strftime("%Y-%m-%d %H:%M UTC"),
-        state=state,
-        state_words=words,
-        mark=_sign(state),
-        verdict=night.verdict,
-        cells=tuple(_cell(history, night, run) for run in night.runs),
-        log=_link(history, night.folder / LOG_NAME),
-        junit=_link(history, night.folder / JUNIT_NAME),
-    )
+    return {
+        "stamp": night.stamp,
+        "began": night.started_at.strftime("%Y-%m-%d %H:%M UTC"),
+        "state": state,
+        "state_words": words,
+        "mark": _sign(state),
+        "verdict": night.verdict,
+        "cells": [_cell(history, night, run) for run in night.runs],
+        "log": _link(history, night.folder / LOG_NAME),
+        "junit": _link(history, night.folder / JUNIT_NAME),
+    }
 
 
 def _night_state(night: Night) -> tuple[str, str]:
@@ -256,31 +221,32 @@ def _night_state(night: Night) -> tuple[str, str]:
     return "green", "green"
 
 
-def _cell(history: History, night: Night, run: NightRun) -> NightCell:
+def _cell(history: History, night: Night, run: NightRun) -> dict[str, Any]:
+    """Return a run as the page shows it; `reports` are relative links with their words."""
     state = _shown_state(run)
     words = STATE_WORDS[state] if run.state == "regression" or not run.accepted else _ACCEPTED
-    return NightCell(
-        name=run.name,
-        anchor=run.folder.replace("/", "-on-"),
-        state=state,
-        state_words=words,
-        mark=_sign(state),
-        words=run.words,
-        changed=run.changed,
-        figures=run.figures,
-        reports=tuple(
+    return {
+        "name": run.name,
+        "anchor": run.folder.replace("/", "-on-"),
+        "state": state,
+        "state_words": words,
+        "mark": _sign(state),
+        "words": run.words,
+        "changed": run.changed,
+        "figures": run.figures,
+        "reports": [
             (link, called)
             for name, called in _REPORTS.items()
             if (link := _link(history, night.folder / run.folder / name / REPORT_NAME))
-        ),
-    )
+        ],
+    }
 
 
-def _trend(history: History, nights: Sequence[Night], model: str, device: str) -> Trend:
+def _trend(history: History, nights: Sequence[Night], model: str, device: str) -> dict[str, Any]:
     night, run = next(
         (night, run) for night in reversed(nights) if (run := night.run(model, device)) is not None
     )
-    return Trend(_cell(history, night, run), charts(nights, model, device))
+    return {"last": _cell(history, night, run), "charts": charts(nights, model, device)}
 
 
 def _sign(state: str) -> Markup:

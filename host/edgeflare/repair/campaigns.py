@@ -304,13 +304,11 @@ def _tell_cost(
     folder: Path, places: Sequence[Path], total_queries: int | None, context: RunContext
 ) -> int:
     """Tell what the searches may cost that haven't ended; return the bound of each."""
-    cost = search_cost(folder, total_queries)
+    seeds, queries, latency_s = search_cost(folder, total_queries)
     unfinished = [one for one in places if not is_campaign(one) or search_figures(one).left]
     if unfinished:
-        context.progress(
-            Notice(cost_text(len(unfinished), cost.seeds, cost.queries, cost.latency_s))
-        )
-    return cost.queries
+        context.progress(Notice(cost_text(len(unfinished), seeds, queries, latency_s)))
+    return queries
 
 
 def _searched(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,29 +85,16 @@ def examples_of(folder: Path, *, need_triggering: bool = True) -> Examples:
                 "answers: name a campaign without --repair"
             )
         rows = list(_rows(store))
-    if need_triggering and not any(row.triggering for row in rows):
+    if need_triggering and not any(row[-1] for row in rows):
         raise UsageError(f"{folder} has no triggering input: there is nothing to repair")
-    scores = np.array([row.scores for row in rows], np.float64)
-    wanted, labels, groups = (
-        np.array([getattr(row, name) for row in rows], np.int64)
-        for name in ("wanted", "label", "group")
-    )
-    is_seed, triggering = (
-        np.array([getattr(row, name) for row in rows]) for name in ("is_seed", "triggering")
-    )
-    return Examples(scores, wanted, labels, groups, is_seed, triggering, kind)
+    types = (np.float64, *3 * (np.int64,), *2 * (np.bool_,))
+    columns: list[NDArray[Any]] = [
+        np.array([row[place] for row in rows], dtype) for place, dtype in enumerate(types)
+    ]
+    return Examples._make([*columns, kind])
 
 
-class _Row(NamedTuple):
-    scores: NDArray[np.float64]
-    wanted: int
-    label: int
-    group: int
-    is_seed: bool
-    triggering: bool
-
-
-def _rows(store: Store) -> Iterator[_Row]:
+def _rows(store: Store) -> Iterator[tuple[Any, ...]]:
     replica = replica_names(store)[0]
     seeds = {seed.id: seed for seed in store.seeds(replica)}
     for seed in seeds.values():
@@ -126,10 +113,10 @@ def _rows(store: Store) -> Iterator[_Row]:
 
 def _row(
     original: Output | None, deployed: Output | None, label: int, group: int, *, is_seed: bool
-) -> Iterator[_Row]:
+) -> Iterator[tuple[Any, ...]]:
     if original is None or deployed is None:
         return
     if is_finite(original) and is_finite(deployed):
         wanted, decided = top_label(original), top_label(deployed)
         if wanted is not None:
-            yield _Row(class_scores(deployed), wanted, label, group, is_seed, wanted != decided)
+            yield class_scores(deployed), wanted, label, group, is_seed, wanted != decided

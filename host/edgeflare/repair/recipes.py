@@ -45,7 +45,6 @@ from edgeflare.repair.in_float import HEADS, Layer, largest_layers
 from edgeflare.repair.search_again import REPAIR_FOLDER, campaign_config
 from edgeflare.repair.tflite_recipes import (
     TFLITE_RECIPES,
-    Quantizer,
     TFLiteRecipe,
     find_quantizer,
     make_tflite,
@@ -542,7 +541,7 @@ class _TFLiteMaker:
         self._original = original
         self._folder = folder
         self._python = python
-        self._quantizer = Quantizer(Path(), "")
+        self._quantizer = Path(), ""
         self._recipes = {one.name: one for one in TFLITE_RECIPES}
 
     @property
@@ -562,7 +561,7 @@ class _TFLiteMaker:
         )
 
     def script(self, name: str) -> str:
-        version = self._quantizer.version
+        _, version = self._quantizer
         made = f"{name}.tflite"
         return tflite_script(self._recipes[name], self._original, _CALIBRATION, made, version)
 

@@ -76,20 +76,10 @@ def search_figures(folder: Path, like: Path | None = None) -> SearchFigures:
     )
 
 
-@dataclass(frozen=True)
-class SearchCost:
-    """What a new search may cost: `queries` of the device at most, for `seeds` seed inputs.
+def search_cost(folder: Path, total_queries: int | None = None) -> tuple[int, int, float | None]:
+    """Return the seeds of a new search, the most device queries, and the seconds of each, if known.
 
-    `latency_s`: the device's own time for a query in the campaign's searches; None where it isn't known.
-    """
-
-    seeds: int
-    queries: int
-    latency_s: float | None
-
-
-def search_cost(folder: Path, total_queries: int | None = None) -> SearchCost:
-    """Return what a new search of a campaign's seeds may cost. Raises StoreError.
+    Raises StoreError. The seconds are the device's own for a query of the campaign's searches.
 
     By default that is as many device queries as the campaign took itself, and `LEAST_QUERIES` at
     least: an abstaining model is searched far longer than the model as it was.
@@ -102,11 +92,8 @@ def search_cost(folder: Path, total_queries: int | None = None) -> SearchCost:
             for outcome in store.outcomes()
         ]
     seconds, queries = (sum(values) for values in zip(*timed, strict=True))
-    return SearchCost(
-        summary.seeds,
-        max(own, LEAST_QUERIES) if total_queries is None else total_queries,
-        seconds / queries if queries else None,
-    )
+    most = max(own, LEAST_QUERIES) if total_queries is None else total_queries
+    return summary.seeds, most, seconds / queries if queries else None
 
 
 def check_finished(folder: Path) -> None:

@@ -56,16 +56,10 @@ TFLITE_RECIPES = (
 """All have a scale for each output channel of the weights."""
 
 
-class Quantizer(NamedTuple):
-    """A Python that has ai-edge-quantizer, and the version of that."""
-
-    python: Path
-    version: str
-
-
-def find_quantizer(python: Path | None = None) -> Quantizer:
+def find_quantizer(python: Path | None = None) -> tuple[Path, str]:
     """Return `python`, which must have ai-edge-quantizer, or that of an environment made for it.
 
+    With it comes the quantiser's version.
     The environment is kept in ``$XDG_CACHE_HOME/edgeflare``. Raises UsageError where it can't be
     installed and where `python` hasn't the quantiser, HostError where no folder can be made.
     """
@@ -76,7 +70,7 @@ def find_quantizer(python: Path | None = None) -> Quantizer:
                 f"{python} has no {QUANTIZER}: install it there (`{python} -m pip install "
                 f"{QUANTIZER}=={VERSION}`), or leave out --quantizer-python"
             )
-        return Quantizer(python, version)
+        return python, version
     folder = cache_folder() / f"{QUANTIZER}-{VERSION}-python{sys.version_info.minor}"
     found = folder / "bin" / "python"
     try:
@@ -86,7 +80,7 @@ def find_quantizer(python: Path | None = None) -> Quantizer:
                 _install(folder, found)
     except OSError as error:
         raise HostError(f"{folder} can't be made: {error.strerror or error}") from error
-    return Quantizer(found, VERSION)
+    return found, VERSION
 
 
 def _version(python: Path) -> str | None:
@@ -132,14 +126,14 @@ def make_tflite(
     recipe: TFLiteRecipe,
     inputs: Sequence[NDArray[Any]],
     folder: Path,
-    quantizer: Quantizer,
+    quantizer: tuple[Path, str],
 ) -> Path:
     """Quantise a float TFLite model; return the file in `folder`.
 
     `inputs` are tensors of its one input. The file's name ends with a digest of all that it is made
     of; one that is there is not made again. Raises ModelError where the quantiser can't, OSError.
     """
-    about = json.dumps([list(recipe), quantizer.version]).encode()
+    about = json.dumps([list(recipe), quantizer[1]]).encode()
     digest = hashlib.sha256(content_digest(original, inputs) + about).hexdigest()[:_DIGITS]
     path = folder / f"{recipe.name}-{digest}.tflite"
     if path.is_file():
@@ -148,12 +142,10 @@ def make_tflite(
     with tempfile.TemporaryDirectory(prefix="edgeflare-int8-") as name:
         work = Path(name)
         np.savez(work / "calibration.npz", *inputs)
-        text = tflite_script(recipe, original, "calibration.npz", "made.tflite", quantizer.version)
+        text = tflite_script(recipe, original, "calibration.npz", "made.tflite", quantizer[1])
         (work / "make.py").write_text(text, encoding="utf-8")
         try:
-            done = run_again_where_killed(
-                [str(quantizer.python), "-I", str(work / "make.py")], _MAKE_S
-            )
+            done = run_again_where_killed([str(quantizer[0]), "-I", str(work / "make.py")], _MAKE_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ModelError(str(error)) from error
         if done.returncode or not (work / "made.tflite").is_file():

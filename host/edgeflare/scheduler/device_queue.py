@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Generic, NamedTuple, Protocol
+from typing import Generic, Protocol, TypeAlias
 
 from edgeflare.devices import DeviceState, Reply
 from edgeflare.errors import DeviceAwayError, EdgeFlareError, InferenceFailedError
@@ -18,11 +18,8 @@ MOST_BYTES = 32 << 20
 """Bytes in one request: an eighth of the wire's bound on a body, little for a device."""
 
 
-class BatchedRequest(NamedTuple):
-    """One job's request and the future of its reply."""
-
-    samples: Sequence[Query]
-    future: "Future[Reply[Output]]"
+BatchedRequest: TypeAlias = "tuple[Sequence[Query], Future[Reply[Output]]]"
+"""The samples of one job's request, and the future of its reply."""
 
 
 class RequestBatcher:
@@ -47,7 +44,7 @@ class RequestBatcher:
         """Add a request; return the future of its reply."""
         future: Future[Reply[Output]] = Future()
         with self._lock:
-            self._requests.append(BatchedRequest(samples, future))
+            self._requests.append((samples, future))
         return future
 
     @property
@@ -58,7 +55,7 @@ class RequestBatcher:
     @property
     def samples_waiting(self) -> int:
         """Number of samples of the requests held."""
-        return sum(len(request.samples) for request in tuple(self._requests))
+        return sum(len(samples) for samples, _ in tuple(self._requests))
 
     def take(self) -> list[BatchedRequest]:
         """Remove and return all requests, in the order they came."""
@@ -77,7 +74,7 @@ class RequestBatcher:
 
     def _send_as_one(self, part: Sequence[BatchedRequest]) -> None:
         try:
-            pending = self._submit([sample for one in part for sample in one.samples])
+            pending = self._submit([sample for samples, _ in part for sample in samples])
         except BaseException as error:  # noqa: BLE001 - every job of the request gets it
             _fail(part, error)
             return
@@ -87,7 +84,7 @@ class RequestBatcher:
         """Give every request its share of the reply (in the link's thread)."""
         error = pending.exception()
         if isinstance(error, InferenceFailedError) and len(part) > 1:
-            self._on_resend([sample for one in part for sample in one.samples])
+            self._on_resend([sample for samples, _ in part for sample in samples])
             for one in part:
                 self._send_as_one([one])
         elif error is not None:
@@ -109,23 +106,23 @@ def parts(
     A request is never divided; one that is over a limit by itself is a group of its own.
     """
     part: list[BatchedRequest] = []
-    samples = size = 0
-    for one in batch:
-        more = sum(sample.nbytes for sample in one.samples)
-        over = samples + len(one.samples) > most_samples or size + more > most_bytes
+    count = size = 0
+    for samples, future in batch:
+        more = sum(sample.nbytes for sample in samples)
+        over = count + len(samples) > most_samples or size + more > most_bytes
         if part and over:
             yield part
-            part, samples, size = [], 0, 0
-        part.append(one)
-        samples += len(one.samples)
+            part, count, size = [], 0, 0
+        part.append((samples, future))
+        count += len(samples)
         size += more
     if part:
         yield part
 
 
 def _fail(batch: Sequence[BatchedRequest], error: BaseException) -> None:
-    for one in batch:
-        one.future.set_exception(error)
+    for _, future in batch:
+        future.set_exception(error)
 
 
 _TOGETHER_S = 0.004

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgeflare._internal import toml
 from edgeflare._internal.files import natural_key
@@ -25,21 +25,12 @@ from edgeflare.words.inputs import (
 _SUFFIX = re.compile(r"\.[a-z0-9_-]{1,8}")
 
 
-class FolderListing(NamedTuple):
-    """Names of files, POSIX paths relative to the folder, in natural order; and what was left out.
+def _list_files(folder: Path, medium: Medium) -> tuple[list[str], Counter[str], int, list[Skipped]]:
+    """List a medium's files in a folder and below it; links are followed, loops are not.
 
-    `others` counts files of other kinds by their suffix, `misplaced` those of the other medium
-    among them; hidden files and folders are not counted.
+    Their names, in natural order, are POSIX paths relative to the folder. Files of other kinds are
+    counted by their suffix, those of the other medium among them alone, too; hidden ones are not.
     """
-
-    names: list[str]
-    others: Counter[str]
-    misplaced: int
-    skipped: list[Skipped]
-
-
-def _list_files(folder: Path, medium: Medium) -> FolderListing:
-    """List a medium's files in a folder and below it; links are followed, loops are not."""
     names: list[str] = []
     skipped: list[Skipped] = []
     others: Counter[str] = Counter()
@@ -52,7 +43,7 @@ def _list_files(folder: Path, medium: Medium) -> FolderListing:
             skipped.append(Skipped(ascii(name), NAME_NOT_TEXT))
         else:
             names.append(name)
-    return FolderListing(sorted(names, key=natural_key), others, misplaced, skipped)
+    return sorted(names, key=natural_key), others, misplaced, skipped
 
 
 def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[str]:
@@ -86,33 +77,27 @@ def _is_text(name: str) -> bool:
     return True
 
 
-class LabelledFiles(NamedTuple):
-    """A folder's files of one medium, and what the user ought to know of the others.
-
-    `files` are (name, class index or None), POSIX paths relative to the folder in natural order.
-    """
-
-    files: list[tuple[str, int | None]]
-    skipped: list[Skipped]
-    notices: list[str]
-
-
-def labelled_files(folder: Path, labels: dict[str, int] | None, medium: Medium) -> LabelledFiles:
+def labelled_files(
+    folder: Path, labels: dict[str, int] | None, medium: Medium
+) -> tuple[list[tuple[str, int | None]], list[Skipped], list[str]]:
     """List a folder's files of one medium, with the class indices of their folders by `labels`.
+
+    With them are the skipped files, and what the user ought to know of the others. The names are
+    POSIX paths relative to the folder in natural order.
 
     Raises SeedError where there is no such file, or `labels` (folder name -> class index) fits no
     folder.
     """
-    listing = _list_files(folder, medium)
-    if not listing.names and not listing.skipped:
-        raise _nothing(folder, listing, medium)
+    names, others, misplaced, skipped = _list_files(folder, medium)
+    if not names and not skipped:
+        raise _nothing(folder, others, misplaced, medium)
     notices = []
-    if listing.others:
-        what = files_of_other_kinds(listing.others)
+    if others:
+        what = files_of_other_kinds(others)
         notices.append(f"{what} in {folder} ignored: no {medium.name} by name.")
-    files = [(name, _class_of(name, labels or {})) for name in listing.names]
+    files = [(name, _class_of(name, labels or {})) for name in names]
     unlabelled = sum(label is None for _, label in files)
-    if labels is None and any("/" in name for name in listing.names):
+    if labels is None and any("/" in name for name in names):
         notices.append(NO_MAPPING.format(f"{medium.several}'"))
     elif labels is not None and unlabelled == len(files):
         raise SeedError(
@@ -121,7 +106,7 @@ def labelled_files(folder: Path, labels: dict[str, int] | None, medium: Medium) 
         )
     elif labels is not None and unlabelled:
         notices.append(UNLABELLED.format(medium.counted(unlabelled)))
-    return LabelledFiles(files, listing.skipped, notices)
+    return files, skipped, notices
 
 
 def wrong_medium(source: Path, medium: Medium) -> SeedError:
@@ -137,20 +122,16 @@ def wrong_medium(source: Path, medium: Medium) -> SeedError:
     )
 
 
-def _nothing(folder: Path, listing: FolderListing, medium: Medium) -> SeedError:
-    if listing.misplaced:
-        held = other_medium(medium).counted(listing.misplaced)
+def _nothing(folder: Path, others: Counter[str], misplaced: int, medium: Medium) -> SeedError:
+    if misplaced:
+        held = other_medium(medium).counted(misplaced)
         return SeedError(
             f"there is no {medium.name} in {folder}; it holds {held}, and the model takes "
             f"{medium.called}{medium.hint}"
         )
-    others = (
-        f"; it holds {files_of_other_kinds(listing.others)} of other kinds"
-        if listing.others
-        else ""
-    )
+    held = f"; it holds {files_of_other_kinds(others)} of other kinds" if others else ""
     return SeedError(
-        f"there is no {medium.name} in {folder}{others}; "
+        f"there is no {medium.name} in {folder}{held}; "
         f"{medium.several} end in {', '.join(medium.suffixes)}"
     )
 

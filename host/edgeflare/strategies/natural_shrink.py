@@ -40,16 +40,6 @@ class NaturalChange(NamedTuple):
     least_margin: float
     of_survey: bool
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "NaturalChange":
-        """Return what `to_json` wrote."""
-        steps = tuple((str(name), params) for name, params in data["steps"])
-        return cls(steps, float(data["least_margin"]), bool(data["of_survey"]))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return self._asdict()
-
     def families(self, sample: Sample, rate: int | None) -> Mapping[str, Family]:
         """Return the families of the steps by name. Raises UsageError for one that is not here."""
         names = [name for name, _ in self.steps]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -80,18 +80,15 @@ class StrategyTraits(Protocol):
         ...
 
 
-class _Entry(NamedTuple):
-    options: type[Any]  # a pydantic model or a dataclass
-    build: Callable[[Any, Mapping[str, Operator] | None], Strategy]
-
-
-_STRATEGIES = {
-    "dflare": _Entry(DflareOptions, dflare),
-    "dflare-d": _Entry(DflareDOptions, dflare),
-    "dflare-r": _Entry(DflareROptions, dflare),
-    "boundary": _Entry(BoundaryOptions, boundary),
-    "shrink": _Entry(ShrinkOptions, _shrink),
-    "none": _Entry(_NoneOptions, _none),
+_Entry: TypeAlias = tuple[type[Any], Callable[[Any, Mapping[str, Operator] | None], Strategy]]
+"""A strategy's options, a pydantic model or a dataclass, and what builds it of them."""
+_STRATEGIES: Mapping[str, _Entry] = {
+    "dflare": (DflareOptions, dflare),
+    "dflare-d": (DflareDOptions, dflare),
+    "dflare-r": (DflareROptions, dflare),
+    "boundary": (BoundaryOptions, boundary),
+    "shrink": (ShrinkOptions, _shrink),
+    "none": (_NoneOptions, _none),
 }
 
 
@@ -143,7 +140,7 @@ def strategy_options(name: str) -> type[Any]:
 
     Raises UsageError for an unknown strategy.
     """
-    return _entry(name).options
+    return _entry(name)[0]
 
 
 def build_strategy(
@@ -154,7 +151,7 @@ def build_strategy(
     Raises UsageError for an unknown strategy, option or operator. Operators for another kind than
     the seed input's are refused when a search begins, or before by `check_operators`.
     """
-    return _entry(name).build(
+    return _entry(name)[1](
         _parsed(name, options), operators_named(operators) if operators else None
     )
 
@@ -210,19 +207,19 @@ def _entry(name: str) -> _Entry:
             "must be a function of seed and generator, or a dataclass or pydantic model of options "
             "whose instances are called like that",
         )
-    return _Entry(found if has_options else _NoneOptions, build)
+    return (found if has_options else _NoneOptions), build
 
 
 def _parsed(name: str, options: Mapping[str, Any]) -> Any:
-    entry = _entry(name)
-    dropped = getattr(entry.options, "dropped_options", ())
+    kind, _ = _entry(name)
+    dropped = getattr(kind, "dropped_options", ())
     options = {option: value for option, value in options.items() if option not in dropped}
-    known = _option_names(entry)
+    known = _option_names(kind)
     unknown = next((option for option in options if option not in known), None)
     if unknown is not None:
         raise _refused(name, _no_option(unknown), known)
     try:
-        return TypeAdapter(entry.options).validate_python(options)
+        return TypeAdapter(kind).validate_python(options)
     except ValidationError as error:
         raise _refused(name, _problem(error), known) from error
 
@@ -232,17 +229,17 @@ def _refused(name: str, problem: str, known: Sequence[str]) -> UsageError:
     return UsageError(f"strategy {name}: {problem}; {advice}")
 
 
-def _option_names(entry: _Entry) -> tuple[str, ...]:
-    if is_dataclass(entry.options):
-        return tuple(field.name for field in fields(entry.options))
-    return tuple(entry.options.model_fields)
+def _option_names(kind: type[Any]) -> tuple[str, ...]:
+    if is_dataclass(kind):
+        return tuple(field.name for field in fields(kind))
+    return tuple(kind.model_fields)
 
 
 def _no_option(option: str) -> str:
     having = []
     for name in _built_in():
         with suppress(UsageError):  # one that can't be loaded
-            having += [name] if option in _option_names(_entry(name)) else []
+            having += [name] if option in _option_names(_entry(name)[0]) else []
     return f"there is no option {option!r}" + (
         f" ({', '.join(having)} {'has' if len(having) == 1 else 'have'} it)" if having else ""
     )

@@ -29,6 +29,7 @@ from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
 from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.fourier import filtered, transform_size
+from edgeflare._internal.records import of_json
 from edgeflare._internal.text import reason
 from edgeflare.answers.metrics import class_scores
 from edgeflare.errors import UsageError
@@ -109,8 +110,8 @@ class ShrinkOptions(BaseModel):
             return {}
         try:
             found = json.loads(read_regular(self.changes))
-            return {name: NaturalChange.from_json(one) for name, one in found.items()}
-        except (*_DAMAGED, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return {name: of_json(NaturalChange, one) for name, one in found.items()}
+        except (*_DAMAGED, AttributeError, RecursionError) as error:
             raise UsageError(
                 f"can't read what made the triggering inputs in {self.changes}: {reason(error)}"
             ) from error

@@ -142,14 +142,6 @@ class PursuitResult:
     seen: Accuracy | None = None
 
 
-@dataclass(frozen=True)
-class PursuitOptions:
-    """`queries`: device queries in all, checks included. `sure`: the original's least margin."""
-
-    queries: int
-    sure: float = 0.3
-
-
 Pursuit: TypeAlias = Generator[Request, Replies, tuple[PursuitResult, ...]]
 
 
@@ -157,17 +149,20 @@ def pursue(
     surveyed: Sequence[Answered],
     inputs: Inputs,
     features: FeatureSet,
-    options: PursuitOptions,
+    queries: int,
+    sure: float,
     rng: np.random.Generator,
 ) -> Pursuit:
     """Go after the deviations among surveyed inputs; return what conditions they have.
+
+    `queries`: those of the device in all, checks included. `sure`: the original's least margin.
 
     First a few inputs with extreme values of all features are asked about, where a fault of a
     region shows that random inputs don't reach. Without a deviation by then, or a drift that is
     unlike the others, the pursuit ends; but where the deployed model is less sure than the original
     by a margin of .1 or more, a deviation is looked for first.
     """
-    state = _PursuitState(list(surveyed), inputs, features, options, rng)
+    state = _PursuitState(list(surveyed), inputs, features, queries, sure, rng)
     yield from state.explore()
     found = yield from state.find_conditions()
     if not state.unexplained(()) and (yield from state.climb()):
@@ -193,16 +188,17 @@ class _PursuitState:
         answered: list[Answered],
         inputs: Inputs,
         features: FeatureSet,
-        options: PursuitOptions,
+        queries: int,
+        sure: float,
         rng: np.random.Generator,
     ) -> None:
         self._answered = answered
         self._inputs = inputs
         self._features = features
-        self._options = options
+        self._queries, self._sure = queries, sure
         self._rng = rng
         self._pool: list[_Candidate] = []
-        self.left = options.queries
+        self.left = queries
 
     def explore(self) -> Generator[Request, Replies, None]:
         """Ask about inputs that have the extreme values of all features between them."""
@@ -211,7 +207,7 @@ class _PursuitState:
             return
         known = np.array([one.features for one in self._answered])
         places = _extremes(np.array([one.features for one in drawn]), known)
-        places = places[: min(_EXTREMES, self._options.queries // 4)]
+        places = places[: min(_EXTREMES, self._queries // 4)]
         yield from self._ask("pursuit", [drawn[place] for place in places])
         self._pool = [one for place, one in enumerate(drawn) if place not in set(places)]
 
@@ -320,7 +316,7 @@ class _PursuitState:
     def _rounds(self, found: Sequence[PursuitResult]) -> Generator[Request, Replies, bool]:
         """Ask until the conditions agree; return whether there is something to describe."""
         hits: list[int] = []
-        while self.left >= _BATCH + min(_CHECK, self._options.queries // 3):
+        while self.left >= _BATCH + min(_CHECK, self._queries // 3):
             yield from self._fill(found)
             committee = self._committee(found)
             chosen = self._chosen(committee)
@@ -400,7 +396,7 @@ class _PursuitState:
             for (one, close), sample, (margin, label, output) in zip(
                 some, samples, screened, strict=True
             ):
-                if margin >= self._options.sure:
+                if margin >= self._sure:
                     values = self._features.of(sample, label) if measured else np.empty(0)
                     drawn.append(_Candidate(one, values, label, output, close))
         return drawn

@@ -28,7 +28,6 @@ from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Derivation, Inputs
 from edgeflare.survey.pursuit import (
     Answered,
-    PursuitOptions,
     Reply,
     Request,
     Screen,
@@ -178,7 +177,7 @@ class Evaluation:
             )
             for one in asked
         ]
-        options = PursuitOptions((QUERIES - SURVEY_QUERIES) * len(self.seeds), SURE)
+        queries = (QUERIES - SURVEY_QUERIES) * len(self.seeds)
         inputs = Inputs(self.seeds, self._families, self._partners)
         rng = np.random.default_rng(chain_seed(0, "", "pursuit"))
         opened, spent = session(model), len(asked)
@@ -197,7 +196,7 @@ class Evaluation:
             return answers
 
         try:
-            _drive(pursue(known, inputs, features, options, rng), answer)
+            _drive(pursue(known, inputs, features, queries, SURE, rng), answer)
         except _Found as found:
             return SearchResult(True, found.queries, True)
         return SearchResult(False, spent, False)

@@ -173,14 +173,14 @@ def test_a_request_is_divided_only_where_it_would_be_too_large() -> None:
 
 @given(sizes=st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=5), max_size=20))
 def test_parts_keep_order_and_limits_and_are_as_few_as_that_allows(sizes: list[list[int]]) -> None:
-    held = [
-        BatchedRequest([np.zeros(n, np.uint8) for n in question], Future()) for question in sizes
+    held: list[BatchedRequest] = [
+        ([np.zeros(n, np.uint8) for n in question], Future()) for question in sizes
     ]
     divided = list(parts(held, most_samples=8, most_bytes=64))
     assert [one for part in divided for one in part] == held
 
     def fits(part: Sequence[BatchedRequest]) -> bool:
-        samples = [sample for one in part for sample in one.samples]
+        samples = [sample for samples, _ in part for sample in samples]
         return len(samples) <= 8 and sum(sample.nbytes for sample in samples) <= 64
 
     assert all(fits(part) or len(part) == 1 for part in divided)

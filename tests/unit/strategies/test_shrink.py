@@ -59,7 +59,7 @@ def run(
     np.savez(tmp_path / "triggers.npz", seed=trigger, **partners)
     options = {"triggers": str(tmp_path / "triggers.npz")}
     if natural is not None:
-        (tmp_path / "changes.json").write_text(json.dumps({"seed": natural.to_json()}))
+        (tmp_path / "changes.json").write_text(json.dumps({"seed": natural._asdict()}))
         options["changes"] = str(tmp_path / "changes.json")
     found = run_strategy(
         build_strategy("shrink", options),

@@ -1,13 +1,14 @@
 """Reproduction of stored triggers: both models' answers then and now."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.answers import kind_of_answer
 from edgeflare.answers.columns import is_answer
 from edgeflare.answers.metrics import class_scores, difference_text, is_finite, is_same, text_of
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 _TOP = 3
 
 
-class TopScore(NamedTuple):
+@dataclass(frozen=True)
+class TopScore:
     """A class index and its probability."""
 
     label: int
@@ -41,7 +43,7 @@ class TopScore(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reproduction:
+class Reproduction(JsonRecord):
     """A stored trigger reproduced on one device, with the stored answers.
 
     `found_on` is the device whose stored answer is meant, None where none is stored.
@@ -76,19 +78,11 @@ class Reproduction:
     difference_now: str | None = None
     class_names: tuple[str, ...] | None = None
 
-    @property
+    @in_json
     def bit_equal(self) -> bool | None:
         """Whether both models' scores are bit-equal to the stored ones; None if none are stored."""
         known = (self.original_equal, self.deployed_equal)
         return None if None in known else all(known)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object of the fields and `bit_equal`; an answer is a list of classes."""
-        answers = {
-            name: [one._asdict() for one in getattr(self, name)]
-            for name in ("original_before", "deployed_before", "original_now", "deployed_now")
-        }
-        return {**asdict(self), **answers, "bit_equal": self.bit_equal}
 
 
 def reproduce(

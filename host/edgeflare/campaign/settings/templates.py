@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -16,23 +16,14 @@ from edgeflare.errors import UsageError
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
 
 
-class _Demo(NamedTuple):
-    """The files of a demo, and what its campaign sets beside them."""
-
-    folder: Path
-    deployed: str
-    seeds: int
-    settings: Mapping[str, Any]
-
-
-_DEMOS = {
-    "classification": _Demo(
+_DEMOS: Mapping[str, tuple[Path, str, int, Mapping[str, Any]]] = {
+    "classification": (
         FOLDER,
         "deployed.tflite",
         100,
         {"search": {"options": {"crossing": "least-l2", "effort": 64}, "max_queries": 5000}},
     ),
-    "detection": _Demo(
+    "detection": (
         FOLDER.with_name("demo_detection"),
         "deployed.onnx",
         60,
@@ -59,19 +50,17 @@ def demo_config(
     """
     if task not in _DEMOS:
         raise UsageError(f"there is no demo of {task!r}; take {' or '.join(_DEMOS)}")
-    demo = _DEMOS[task]
-    if not 1 <= seeds <= demo.seeds:
-        raise UsageError(
-            f"the demo of {task} has {demo.seeds} seeds, not {seeds}; take 1 to {demo.seeds}"
-        )
+    folder, deployed, most, settings = _DEMOS[task]
+    if not 1 <= seeds <= most:
+        raise UsageError(f"the demo of {task} has {most} seeds, not {seeds}; take 1 to {most}")
     values = {
-        "original": {"path": demo.folder / "original.onnx"},
-        "deployed": {"path": demo.folder / demo.deployed},
-        "seeds": {"path": demo.folder / "seeds.npz", "limit": seeds},
+        "original": {"path": folder / "original.onnx"},
+        "deployed": {"path": folder / deployed},
+        "seeds": {"path": folder / "seeds.npz", "limit": seeds},
         "out": out,
         "search": {"seed": campaign_seed},
     }
-    return config_from(merge(merge(values, demo.settings), overrides or {}), "demo", typed)
+    return config_from(merge(merge(values, settings), overrides or {}), "demo", typed)
 
 
 _HEAD = """\

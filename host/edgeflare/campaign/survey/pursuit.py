@@ -20,15 +20,14 @@ from edgeflare.errors import InferenceFailedError, StoreError
 from edgeflare.models import OriginalModel
 from edgeflare.scheduler import Job, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import SeedRecord, Store, SurveyRecord
+from edgeflare.store.records import SurveyKey
 from edgeflare.store.samples import LazySamples
 from edgeflare.store.state import FaultThreshold, StoredFault
-from edgeflare.store.survey import SurveyKey
 from edgeflare.survey import Drawn
 from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Derivation, Inputs
 from edgeflare.survey.pursuit import (
     Answered,
-    PursuitOptions,
     PursuitResult,
     Reply,
     Request,
@@ -180,7 +179,8 @@ class _Pursuit:
             self.answered,
             Inputs(samples, self._made.families, self._made.partners),
             self._features,
-            PursuitOptions(config.survey.pursuit_queries(len(self._seeds)), config.survey.sure),
+            config.survey.pursuit_queries(len(self._seeds)),
+            config.survey.sure,
             np.random.default_rng(chain_seed(config.search.seed, "", _PURPOSE)),
         )
         self._replies: Sequence[Any] | None = None

@@ -72,28 +72,6 @@ class Replied(NamedTuple):
     seconds: float
 
 
-class Failed(NamedTuple):
-    """The deployed model can't answer."""
-
-    reason: str
-
-
-class Drop(NamedTuple):
-    """Forget a search."""
-
-
-class Loaded(NamedTuple):
-    """The first event: the original's raw outputs on the first of `others`, as bytes."""
-
-    answers: Sequence[bytes]
-
-
-class Refused(NamedTuple):
-    """The first event, where the worker can't search."""
-
-    reason: str
-
-
 class Progress(NamedTuple):
     """How far a search is."""
 
@@ -123,7 +101,8 @@ class Raised(NamedTuple):
     text: str
 
 
-Message: TypeAlias = Begin | Replied | Failed | Drop
+Message: TypeAlias = Begin | Replied | str | None
+"""A reply of text says why the deployed model can't answer; None: forget the search."""
 Event: TypeAlias = Asked | Ended | Raised
 
 
@@ -140,7 +119,10 @@ def probed(original: OriginalModel, samples: Sequence[Sample]) -> list[bytes]:
 
 
 def serve(descriptor: int) -> None:
-    """Run searches for the process at the other end of a pipe until that closes it."""
+    """Run searches for the process at the other end of a pipe until that closes it.
+
+    First it sends the original's raw outputs on the first of `others`, or why it can't search.
+    """
     connection: Connection[Any, Any] = Connection(descriptor)
     cv2.setNumThreads(1)  # the processors have a worker each
     settings = connection.recv()
@@ -150,9 +132,9 @@ def serve(descriptor: int) -> None:
         answers = probed(worker.original, worker.others)
     except Exception as error:  # noqa: BLE001 - the user's plug-ins may raise anything
         named = "" if isinstance(error, EdgeFlareError) else f"{type(error).__name__}: "
-        connection.send(Refused(f"{named}{error}"))
+        connection.send(f"{named}{error}")
         return
-    connection.send(Loaded(answers))
+    connection.send(answers)
     inbox: queue.PriorityQueue[tuple[int, int, Message]] = queue.PriorityQueue()
     threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
     while True:
@@ -248,7 +230,7 @@ class _Worker:
             self._advance(number, running, running.run.__next__)
         elif (running_ := self._running.get(number)) is None:
             return  # dropped, or ended by an error
-        elif isinstance(message, Drop):
+        elif message is None:
             running_.run.close()
             del self._running[number]
         else:
@@ -264,14 +246,14 @@ class _Worker:
         seed = replace(message.seed, others=self.others, known=known)
         return _Running(SearchJob(seed, rules), samples)
 
-    def _step(self, running: _Running, message: Replied | Failed) -> Callable[[], Any]:
+    def _step(self, running: _Running, message: Replied | str) -> Callable[[], Any]:
         """Return the step that gives a search the deployed model's answer, or an error."""
         if isinstance(message, Replied):
             running.job.counters.seconds += message.seconds
         if isinstance(running.original, InferenceFailedError):
             return partial(running.run.throw, running.original)
-        if isinstance(message, Failed):
-            return partial(running.run.throw, InferenceFailedError(message.reason))
+        if isinstance(message, str):
+            return partial(running.run.throw, InferenceFailedError(message))
         assert running.ask is not None  # noqa: S101 - it waits for this
         answer = answer_of(running.ask, running.original, message.outputs, self._oracle)
         return partial(running.run.send, answer)

@@ -268,11 +268,13 @@ def read_system(transport: Transport, device: Device) -> SystemReading:
     """Run the script. Raises DevicePythonError, DeviceProtocolError and the transport's errors."""
     parameters = {"cache": device.cache, "vcgencmd": _VCGENCMD, "root": "/"}
     sent, started = time.time(), time.monotonic()
-    answer = run_script_with_output(transport, device.python, FACTS, parameters, _TIMEOUT_S)
+    answer, printed = run_script_with_output(
+        transport, device.python, FACTS, parameters, _TIMEOUT_S
+    )
     taken = time.monotonic() - started
     try:
-        facts = Facts.model_validate(answer.value)
+        facts = Facts.model_validate(answer)
     except ValidationError as error:
         raise invalid_answer(device.name, wrong_value_in(error)) from error
     half = max(0.0, taken - facts.took_s) / 2
-    return SystemReading(facts, answer.printed, facts.clock - (sent + half), half)
+    return SystemReading(facts, printed, facts.clock - (sent + half), half)

@@ -111,7 +111,7 @@ def try_model(
     def answer_on_device() -> InferenceResult:
         calibration = calibration_file(runtime, options)
         on_device = provision(transport, probed, device, file, calibration, runtime=runtime)
-        data = {} if on_device.data is None else {"calibration": on_device.data.name}
+        data = {} if on_device.data is None else {"calibration": on_device.data[0]}
         return _answer(link(), on_device, runtime, {**options, **data})
 
     on_device = _result_or_error(answer_on_device)

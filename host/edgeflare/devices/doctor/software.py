@@ -4,7 +4,6 @@ import shlex
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from edgeflare.devices.doctor.facts import Facts
@@ -129,15 +128,6 @@ def main():
 """
 
 
-@dataclass(frozen=True)
-class _AgentMeasurements:
-    """Measurements of one agent: round trips in seconds, bytes per second (None: too fast)."""
-
-    report: DeviceReport
-    round_trips: Sequence[float]
-    bandwidth: float | None
-
-
 def agent(
     transport: Transport,
     probed: Probe,
@@ -156,8 +146,11 @@ def agent(
     agents = _AgentRestarter(transport, probed, device, runtimes)
     try:
         agents.upload()
-        measured = _measure(agents.link())
-        lease = _lease(measured.report)
+        link = agents.link()
+        report = request_report(link)
+        round_trips = [link.round_trip() for _ in range(_PINGS)]
+        bandwidth = measure_bandwidth(link.round_trip, min(round_trips))
+        lease = _lease(report)
         names = () if lease.noted else runtimes
         trials = [try_model(agents.link, transport, probed, device, name, model) for name in names]
         products = None
@@ -173,8 +166,8 @@ def agent(
         agents.close()
     if trials:
         yield _delegate(transport, probed, trials)
-    yield _round_trip(measured)
-    yield _bandwidth(measured)
+    yield _round_trip(round_trips)
+    yield _bandwidth(bandwidth)
     optional = one_is_enough and any(
         isinstance(trial.on_device, InferenceResult) for trial in trials
     )
@@ -219,27 +212,19 @@ class _AgentRestarter:
             self._link = None
 
 
-def _measure(link: AgentLink) -> _AgentMeasurements:
-    report = request_report(link)
-    round_trips = [link.round_trip() for _ in range(_PINGS)]
-    return _AgentMeasurements(
-        report, round_trips, measure_bandwidth(link.round_trip, min(round_trips))
-    )
-
-
 def _lease(report: DeviceReport) -> CheckLine:
     held = [f"{lease.about}, for {lease.since_s / 60:.0f} minutes" for lease in report.leases]
     return note("lease", f"in use by {'; '.join(held)}") if held else good("lease", "free")
 
 
-def _round_trip(measured: _AgentMeasurements) -> CheckLine:
-    times = [1000 * one for one in measured.round_trips]
+def _round_trip(seconds: Sequence[float]) -> CheckLine:
+    times = [1000 * one for one in seconds]
     middle = statistics.median(times)
     return good("round trip", f"{middle:.2f} ms ({min(times):.2f} to {max(times):.2f} ms)")
 
 
-def _bandwidth(measured: _AgentMeasurements) -> CheckLine:
-    speed = measured.bandwidth
+def _bandwidth(speed: float | None) -> CheckLine:
+    """Return how many bytes per second go to the device; None: too many to be measured."""
     if speed is None:
         return good("bandwidth", "more than can be measured with 1 MB")
     detail = f"{speed / 1e6:.3g} MB/s towards the device"

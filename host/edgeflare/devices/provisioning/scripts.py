@@ -6,7 +6,7 @@ Any Python since 2.7 parses both.
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgeflare._internal.text import clean_text
 from edgeflare.devices.reported import LONGEST_LINE, LONGEST_TEXT, WrongValueError, checked
@@ -17,24 +17,17 @@ _BEGIN, _END = "<<<edgeflare<<<", ">>>edgeflare>>>"
 _SHOWN_LINES = 3
 
 
-class ScriptReply(NamedTuple):
-    """The JSON object that a script printed, and what a login shell printed around it on stdout."""
-
-    value: dict[str, Any]
-    printed: str
-
-
 def run_script(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
 ) -> dict[str, Any]:
     """Run a script and return the JSON object it prints; see `run_script_with_output`."""
-    return run_script_with_output(transport, python, script, parameters, timeout).value
+    return run_script_with_output(transport, python, script, parameters, timeout)[0]
 
 
 def run_script_with_output(
     transport: Transport, python: str, script: str, parameters: Mapping[str, Any], timeout: float
-) -> ScriptReply:
-    """Run a script on the device and return what was printed.
+) -> tuple[dict[str, Any], str]:
+    """Return the JSON object that a script printed, and what a login shell printed around it.
 
     `python` is the device's Python command, for messages. Raises DevicePythonError where there is
     none, DeviceProtocolError where something else answers, and what the transport raises.
@@ -57,7 +50,7 @@ def run_script_with_output(
         answer = None
     if not isinstance(answer, dict):
         raise _no_script_reply(transport.name, python, done)
-    return ScriptReply(answer, clean_text(before + after, LONGEST_TEXT, lines=True))
+    return answer, clean_text(before + after, LONGEST_TEXT, lines=True)
 
 
 def invalid_answer(name: str, wrong: WrongValueError) -> DeviceProtocolError:

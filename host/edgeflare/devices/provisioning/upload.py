@@ -80,20 +80,13 @@ _SLOWEST_HASH_PER_S = 2e6
 Progress = Callable[[str], None]
 
 
-class Data(NamedTuple):
-    """A further file of a model: its name below ``root``/models on the device, its host path."""
-
-    name: str
-    source: Path
-
-
 @dataclass(frozen=True)
 class Provisioned:
     """The files on the device after provisioning; paths are the device's own.
 
     `model_name` is ``<sha256>.<extension>`` below ``root``/models, `source` the model's path on the
     host; `uploaded` are the names of files that were missing or incomplete; `data` is a further
-    file of the model.
+    file of the model: its name below ``root``/models, and its path on the host.
     """
 
     agent_path: str
@@ -102,14 +95,15 @@ class Provisioned:
     model_sha256: str
     source: Path
     uploaded: tuple[str, ...] = ()
-    data: Data | None = None
+    data: tuple[str, Path] | None = None
 
     @property
     def user_paths(self) -> dict[str, str]:
         """The paths on the device, mapped to the user's own on the host."""
         known = {self.model_path: str(self.source)}
         if self.data is not None:
-            known[f"{self.root}/models/{self.data.name}"] = str(self.data.source)
+            name, source = self.data
+            known[f"{self.root}/models/{name}"] = str(source)
         return known
 
     @property
@@ -167,7 +161,7 @@ def provision(
         loaded.sha256,
         model,
         uploaded,
-        None if extra is None else Data(extra.name, extra.local),
+        None if extra is None else (extra.name, extra.local),
     )
 
 

@@ -1,8 +1,9 @@
 """The agent's report on its device: health and leases."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare._version import __version__
 from edgeflare.devices.cpu_names import shown_name
 from edgeflare.devices.reported import count, number, seconds, sensors, tables, text, truth, words
@@ -24,7 +25,7 @@ class LeaseHeld:
 
 
 @dataclass(frozen=True)
-class DeviceReport:
+class DeviceReport(JsonRecord):
     """The current state of a device. None: not reported.
 
     `agent` is the agent's version, which is this host's, and its protocol; `runtimes` is {package:
@@ -54,10 +55,6 @@ class DeviceReport:
     battery_charging: bool | None = None
     gpu_load: float | None = None
     gpu_mhz: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self) | {"leases": [asdict(lease) for lease in self.leases]}
 
 
 def request_report(link: AgentLink) -> DeviceReport:

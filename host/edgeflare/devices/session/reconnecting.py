@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from operator import methodcaller
+from typing import Any, TypeAlias
 
 from edgeflare._internal.text import clean_text, reason
 from edgeflare.devices.fingerprints import check_unchanged
@@ -48,28 +49,6 @@ _PERHAPS_BY_INPUT = (AgentCrashedError, InferenceTimeoutError)
 _STABLE_S = 60.0
 _MOST_WRONG = 3
 """Losses in a row that won't pass, after which a device is given up: one may be a bit that flipped."""
-
-
-class _Configuration(NamedTuple):
-    """What `DeviceSession.configure` takes."""
-
-    spec: Spec
-    output: str | Sequence[str] | None
-    decoder: Mapping[str, Any] | None
-    repair: Repair | None
-    keep: Mapping[str, Any] | None
-    given: GivenInputs
-
-    def set_on(self, session: DeviceSession) -> None:
-        """Configure a session so; raises as that does."""
-        session.configure(
-            self.spec,
-            self.output,
-            self.decoder,
-            self.repair,
-            keep=self.keep,
-            given=self.given,
-        )
 
 
 Task: TypeAlias = Iterator[float]
@@ -144,7 +123,7 @@ class ReconnectingSession:
         self._read: Callable[[RawOutput], Any] | None = None
         self._sending = False
         self._reopening = False
-        self._configuration: _Configuration | None = None
+        self._configuration: Callable[[DeviceSession], None] | None = None
         self._session: DeviceSession | None = session
         self._latest = session
         self._up_since = clock()
@@ -224,12 +203,14 @@ class ReconnectingSession:
                     "them"
                 )
             session, before = self._session, self._configuration
-            configuration = _Configuration(spec, output, decoder, repair, keep, given)
+            configuration = methodcaller(
+                "configure", spec, output, decoder, repair, keep=keep, given=given
+            )
             self._configuration = configuration
         if session is None:
             return
         try:
-            configuration.set_on(session)
+            configuration(session)
         except EdgeFlareError as error:
             if session.failure is not None or isinstance(error, _OF_THE_LINK):
                 self._lost(session, session.failure or error)
@@ -486,9 +467,11 @@ class ReconnectingSession:
         self._health.begin()
         return self._reconnect.seconds, self._pending.sent_count
 
-    def _configure_again(self, session: DeviceSession, configuration: _Configuration) -> None:
+    def _configure_again(
+        self, session: DeviceSession, configure: Callable[[DeviceSession], None]
+    ) -> None:
         try:
-            configuration.set_on(session)
+            configure(session)
         except PERMANENT_ERRORS as error:
             if session.failure is not None:
                 raise DeviceError(one_line(session.failure)) from error

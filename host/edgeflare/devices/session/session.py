@@ -45,10 +45,6 @@ class Lease(NamedTuple):
     about: str
     share: bool = False
 
-    def to_json(self, share: bool) -> dict[str, Any]:
-        """Return the header of the LEASE frame."""
-        return {**self._asdict(), "share": share}
-
 
 _FIRST_PINGS = 5
 
@@ -100,7 +96,7 @@ class DeviceSession:
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
         try:
             if lease is not None:
-                link.request(Kind.LEASE, lease.to_json(lease.share), read=read_empty).result()
+                link.request(Kind.LEASE, lease._asdict(), read=read_empty).result()
             _measure(link, compression)
             owned = transport if owns_transport else None
             return cls.load(link, provisioned, runtime, options, owned)

@@ -3,10 +3,10 @@
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare.devices.telemetry import Health, Minutes
 
 
@@ -19,7 +19,7 @@ class DeviceState(str, Enum):
 
 
 @dataclass(frozen=True)
-class DeviceStatus:
+class DeviceStatus(JsonRecord):
     """One device of a running campaign.
 
     `queries` were answered since the campaign's process began, in `requests`; `queries_per_s` over
@@ -44,16 +44,6 @@ class DeviceStatus:
     reconnects: int = 0
     requests: int = 0
     throttle_reasons: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self) | {"state": self.state.value}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "DeviceStatus":
-        """Return what `to_json` described. Raises TypeError or ValueError for anything else."""
-        reasons = tuple(data.get("throttle_reasons", ()))
-        return cls(**{**data, "state": DeviceState(data["state"]), "throttle_reasons": reasons})
 
 
 WINDOW_S = 10.0

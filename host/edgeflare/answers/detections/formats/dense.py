@@ -6,7 +6,9 @@ Exponentials are those of `edgeflare._internal.exact`, so that every host finds 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +21,7 @@ from edgeflare.answers.detections.formats.options import (
     Activation,
     BoxOrder,
     BoxUnits,
+    DetectorOptions,
 )
 from edgeflare.errors import ModelError
 from edgeflare_agent.image_spec import TensorInfo
@@ -29,6 +32,32 @@ _ABOVE_ONE = 1.1
 _SLACK = 1e-3
 _LOGIT_SLACK = 0.05
 """What a bound is lowered by, so that no rounding of a half-precision number is above it."""
+
+
+@dataclass(frozen=True)
+class Decoder(ABC):
+    """What turns raw outputs, in the order that its format has, into candidates by anchor.
+
+    `size`: the model's input, (height, width) in pixels.
+    """
+
+    tensors: tuple[TensorInfo, ...]
+    options: DetectorOptions
+    size: tuple[int, int]
+
+    @property
+    def tensor(self) -> TensorInfo:
+        """The first tensor."""
+        return self.tensors[0]
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; 0 where the outputs don't tell."""
+        return 0
+
+    @abstractmethod
+    def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> "Found":
+        """Return the candidates of a sample's raw outputs with a score of at least `floor`."""
 
 
 class Found(NamedTuple):
@@ -66,14 +95,6 @@ class ScoreRule(NamedTuple):
     background: int = NO_BACKGROUND
     objectness_power: float = 1.0
     class_power: float = 1.0
-
-
-class Chosen(NamedTuple):
-    """Anchors that are candidates, int64 [n], their best class and score."""
-
-    places: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    scores: NDArray[np.float64]
 
 
 def as_shaped(raw: NDArray[Any], tensor: TensorInfo) -> NDArray[Any]:
@@ -117,8 +138,11 @@ def choose(
     rule: ScoreRule,
     floor: float,
     broken: NDArray[np.int64],
-) -> Chosen:
-    """Return the anchors whose best class scores at least `floor`, and the `broken` ones."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the anchors whose best class scores at least `floor`, and the `broken` ones.
+
+    They are int64 [n], with their best classes and scores.
+    """
     values = classes.values
     if rule.background >= 0:
         values = _without(values, rule.background)
@@ -150,7 +174,7 @@ def choose(
     order = np.argsort(places, kind="stable")
     labels = np.concatenate([labels[enough], np.zeros(len(broken), np.int64)])
     scores = np.concatenate([np.minimum(scores[enough], 1.0), np.full(len(broken), np.nan)])
-    return Chosen(places[order], labels[order].astype(np.int64), scores[order])
+    return places[order], labels[order].astype(np.int64), scores[order]
 
 
 def listed(

@@ -1,7 +1,6 @@
 """Anchor-free grids, as `GridOptions` describes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from edgeflare._internal import exact
 from edgeflare._internal.text import shape_text
 from edgeflare.answers.detections.formats.dense import (
+    Decoder,
     Found,
     Plane,
     ScoreRule,
@@ -18,18 +18,13 @@ from edgeflare.answers.detections.formats.dense import (
     choose,
     ltrb_shares,
 )
-from edgeflare.answers.detections.formats.options import FASTESTDET, DetectorOptions, GridOptions
+from edgeflare.answers.detections.formats.options import FASTESTDET, GridOptions
 from edgeflare.errors import ModelError
 from edgeflare_agent.image_spec import TensorInfo
 
 
-@dataclass(frozen=True)
-class Grids:
+class Grids(Decoder):
     """One or several tensors, each a grid over the whole image; anchors are cells, row by row."""
-
-    tensors: tuple[TensorInfo, ...]
-    options: DetectorOptions
-    size: tuple[int, int]
 
     def __post_init__(self) -> None:
         """Raise ModelError for tensors that are no such grids."""
@@ -81,11 +76,9 @@ class Grids:
             objectness_power=grid.objectness_power,
             class_power=grid.class_power,
         )
-        chosen = choose(classes, objectness, rule, floor, broken)
-        places = boxes.real(boxes.values[:, chosen.places])
-        return Found(
-            self._boxes(places, chosen.places, (rows, columns)), chosen.labels, chosen.scores
-        )
+        anchors, labels, scores = choose(classes, objectness, rule, floor, broken)
+        places = boxes.real(boxes.values[:, anchors])
+        return Found(self._boxes(places, anchors, (rows, columns)), labels, scores)
 
     def _boxes(
         self,

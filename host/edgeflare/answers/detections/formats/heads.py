@@ -1,7 +1,6 @@
 """Heads with a prediction for each anchor: YOLO's, and SSD's with its priors decoded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import shape_text
 from edgeflare.answers.detections.formats.dense import (
+    Decoder,
     Found,
     Plane,
     ScoreRule,
@@ -23,13 +23,8 @@ from edgeflare.errors import ModelError
 from edgeflare_agent.image_spec import TensorInfo
 
 
-@dataclass(frozen=True)
-class YoloHead:
+class YoloHead(Decoder):
     """Boxes, maybe an objectness, and the classes in one tensor, one of whose axes has the anchors."""
-
-    tensor: TensorInfo
-    options: DetectorOptions
-    size: tuple[int, int]
 
     def __post_init__(self) -> None:
         """Raise ModelError where the tensor is none of a head."""
@@ -84,14 +79,8 @@ class YoloHead:
         return values if channel_axis(self.tensor) == 1 else values.T
 
 
-@dataclass(frozen=True)
-class SplitHead:
+class SplitHead(Decoder):
     """Scores in one tensor and boxes in another: "ssd-raw"."""
-
-    scores: TensorInfo
-    boxes: TensorInfo
-    options: DetectorOptions
-    size: tuple[int, int]
 
     def __post_init__(self) -> None:
         """Raise ModelError for tensors that are not of the same anchors."""
@@ -110,6 +99,16 @@ class SplitHead:
                 "classes] and boxes [1, anchors, 4] of the same anchors; name the two, in this order, "
                 "with `--decoder outputs=`"
             )
+
+    @property
+    def scores(self) -> TensorInfo:
+        """The first tensor."""
+        return self.tensors[0]
+
+    @property
+    def boxes(self) -> TensorInfo:
+        """The second one."""
+        return self.tensors[1]
 
     @property
     def classes(self) -> int:
@@ -179,7 +178,7 @@ def _decoded(
 ) -> Found:
     boxes, objectness, classes = planes
     rule = ScoreRule(options.activation or "none", background)
-    chosen = choose(classes, objectness, rule, floor, broken)
-    places = boxes.real(boxes.values[:, chosen.places])
+    anchors, labels, scores = choose(classes, objectness, rule, floor, broken)
+    places = boxes.real(boxes.values[:, anchors])
     shares = ltrb_shares(places, options.box_order, options.box_units, size)
-    return Found(shares, chosen.labels, chosen.scores)
+    return Found(shares, labels, scores)

@@ -1,7 +1,6 @@
 """Outputs in which the model itself has chosen its objects: end-to-end, and SSD's post-processing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,26 +8,20 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import names_text, shape_text
 from edgeflare.answers.detections.formats.dense import (
+    Decoder,
     Found,
     as_shaped,
     check_counts,
     listed,
     ltrb_shares,
 )
-from edgeflare.answers.detections.formats.options import DetectorOptions
 from edgeflare.errors import ModelError
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize
 
 
-@dataclass(frozen=True)
-class EndToEnd:
+class EndToEnd(Decoder):
     """One tensor [1, objects, 6]: left, top, right, bottom, score and class."""
-
-    tensor: TensorInfo
-    options: DetectorOptions
-    size: tuple[int, int]
-    classes: int = 0
 
     def __post_init__(self) -> None:
         """Raise ModelError for another tensor."""
@@ -46,14 +39,8 @@ class EndToEnd:
         return listed(boxes, rows[:, 5], rows[:, 4], floor)
 
 
-@dataclass(frozen=True)
-class SsdObjects:
+class SsdObjects(Decoder):
     """Boxes [1, objects, 4], classes and scores [1, objects], and maybe the number of objects."""
-
-    tensors: tuple[TensorInfo, ...]
-    options: DetectorOptions
-    size: tuple[int, int]
-    classes: int = 0
 
     def __post_init__(self) -> None:
         """Raise ModelError for other tensors."""

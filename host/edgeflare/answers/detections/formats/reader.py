@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
 from edgeflare._internal.text import names_text, shape_text
-from edgeflare.answers.detections.formats.dense import Found, listed
+from edgeflare.answers.detections.formats.dense import Decoder, Found, listed
 from edgeflare.answers.detections.formats.grid import Grids
 from edgeflare.answers.detections.formats.heads import SplitHead, YoloHead
 from edgeflare.answers.detections.formats.options import BUILT_IN, DetectorOptions
@@ -35,17 +35,6 @@ _USUAL_RULES = DetectionRules()
 
 RawOutputs: TypeAlias = NDArray[Any] | Sequence[NDArray[Any]]
 """The raw outputs of one sample in the order of the tensors; an array alone is the only one."""
-
-
-class Decoder(Protocol):
-    """What turns raw outputs, in the order that its format has, into candidates by anchor."""
-
-    @property
-    def classes(self) -> int:
-        """The number of classes; 0 where the outputs don't tell."""
-
-    def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:
-        """Return the candidates with a score of at least `floor`."""
 
 
 @dataclass(frozen=True)
@@ -111,19 +100,15 @@ class DetectionReader:
         return [self.read(raw) for raw in raws]
 
 
-@dataclass(frozen=True)
-class _UsersDecoder:
+class _UsersDecoder(Decoder):
     """A user's own decoder, from an entry point."""
 
-    tensors: tuple[TensorInfo, ...]
-    name: str
-    size: tuple[int, int]
-    classes: int = 0
-
     def __post_init__(self) -> None:
-        plugins.check_installed("detector", self.name, BUILT_IN)
-        if not callable(plugins.load("detector", self.name)):
-            raise plugins.unusable("detector", self.name, "must be a function of outputs and size")
+        plugins.check_installed("detector", self.options.kind, BUILT_IN)
+        if not callable(plugins.load("detector", self.options.kind)):
+            raise plugins.unusable(
+                "detector", self.options.kind, "must be a function of outputs and size"
+            )
 
     def decode(self, raws: Sequence[NDArray[Any]], floor: float) -> Found:
         real = {
@@ -131,7 +116,7 @@ class _UsersDecoder:
             for raw, tensor in zip(raws, self.tensors, strict=True)
         }
         try:
-            made = plugins.load("detector", self.name)(real, self.size)
+            made = plugins.load("detector", self.options.kind)(real, self.size)
             boxes, labels, scores = (np.asarray(one, np.float64) for one in made)
         except Exception as error:  # the user's code: it may raise anything
             raise self._unusable(f"failed: {type(error).__name__}: {error}") from error
@@ -144,33 +129,30 @@ class _UsersDecoder:
         return listed(boxes, labels, scores, floor)
 
     def _unusable(self, why: str) -> ModelError:
-        return ModelError(str(plugins.unusable("detector", self.name, why)))
+        return ModelError(str(plugins.unusable("detector", self.options.kind, why)))
 
 
 def decoder_of(
     tensors: tuple[TensorInfo, ...], options: DetectorOptions, size: tuple[int, int]
 ) -> Decoder:
     """Return the decoder of a format for its tensors. Raises ModelError where they don't fit."""
-    match options.kind:
-        case "yolo" | "yolo-objectness":
-            return YoloHead(tensors[0], options, size)
-        case "end-to-end":
-            return EndToEnd(tensors[0], options, size)
-        case "ssd":
-            return SsdObjects(tensors, options, size)
-        case "ssd-raw":
-            return SplitHead(tensors[0], tensors[1], options, size)
-        case "grid" | "fastestdet":
-            return Grids(tensors, options, size)
-        case "auto":
-            raise ModelError(
-                "the kind of the decoder is auto, which reads nothing: take the format that `infer_format` "
-                "returns, or state the kind"
-            )
-        case name:
-            return _UsersDecoder(tensors, name, size)
+    if options.kind == "auto":
+        raise ModelError(
+            "the kind of the decoder is auto, which reads nothing: take the format that `infer_format` "
+            "returns, or state the kind"
+        )
+    return _DECODERS.get(options.kind, _UsersDecoder)(tensors, options, size)
 
 
+_DECODERS: Mapping[str, type[Decoder]] = {
+    "yolo": YoloHead,
+    "yolo-objectness": YoloHead,
+    "end-to-end": EndToEnd,
+    "ssd": SsdObjects,
+    "ssd-raw": SplitHead,
+    "grid": Grids,
+    "fastestdet": Grids,
+}
 _TENSORS = {"yolo": 1, "yolo-objectness": 1, "end-to-end": 1, "ssd-raw": 2, "fastestdet": 1}
 """Number of tensors of a format that has a fixed one."""
 
