@@ -33,7 +33,7 @@ from edgeflare.models.original_process import ORIGINAL_FAILED
 from edgeflare.statistics import wilson
 from edgeflare.store import Store, folder_at
 from edgeflare.store.location import is_campaign
-from edgeflare.store.survey import OWN, SurveyKey
+from edgeflare.store.records import OWN, SurveyKey
 from edgeflare.types import TRIGGERS, Decision, Issue, Output, Status
 
 if TYPE_CHECKING:

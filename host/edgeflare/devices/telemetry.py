@@ -8,12 +8,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
 _STEP = math.log(1.02)
 _LEAST_S = 1e-9
+_Bucket: TypeAlias = Annotated[int, Field(gt=-10_000, lt=10_000)]
+"""No time is in a bucket farther out: see `Latencies`."""
+_Many: TypeAlias = Annotated[int, Field(gt=0, lt=1 << 63)]
+
+
+def _of_pairs(buckets: Any) -> Any:
+    return buckets if buckets is None else dict(buckets)  # a database has a list of pairs
 
 
 class Latencies:
@@ -111,7 +119,7 @@ class DeviceMinute:
     latency_median_s: float | None = None
     latency_p99_s: float | None = None
     latency_max_s: float | None = None
-    latencies: Mapping[int, int] | None = None
+    latencies: Annotated[Mapping[_Bucket, _Many] | None, BeforeValidator(_of_pairs)] = None
     rss_bytes: int | None = None
     temperature_mean_c: float | None = None
     temperature_max_c: float | None = None

@@ -8,15 +8,18 @@ from edgeflare.store.records import (
     DeviceRecord,
     OutcomeCounts,
     OutcomeRecord,
+    ReferenceAnswer,
     ReplayRecord,
     SeedAnswer,
     SeedComparison,
     SeedRecord,
+    SurveyedSeed,
+    SurveyRecord,
     TriggerAnswer,
 )
 from edgeflare.store.state import CampaignState
 from edgeflare.store.store import Store, open_store
-from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
+from edgeflare.store.survey import SurveyCounts
 from edgeflare.types import SeedInput, Skipped
 
 __all__ = [

@@ -1,27 +1,109 @@
-"""A record and its row: a row has a column for each of a record's fields, of the same name.
+"""A record, its table and its row: there is a column for each of a record's fields, of the same name.
 
 What a database has no type for is stored as: an answer in two columns, an enum by its value, a time in
 ISO 8601, a `BigNumber` as text, and a `NamedTuple` within a list as a JSON object.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from enum import Enum
 from functools import cache, partial
-from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from sqlalchemy import Row
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Double,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Row,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.types import TypeEngine
 
 from edgeflare.answers.columns import check_same_kind, output_columns, output_from
 from edgeflare.store.documents import check_record, moment, record
 
 _T = TypeVar("_T")
-_AS_TEXT = "stored as text"
-BigNumber: TypeAlias = Annotated[int, _AS_TEXT]
+
+
+def _sorted_text(length: int) -> String:
+    """Return the type of names, which sort by their bytes in every database."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+BigNumber: TypeAlias = Annotated[int, String(80)]
 """A whole number that a column of integers may not hold."""
+Name: TypeAlias = Annotated[str, _sorted_text(700)]
+ShortName: TypeAlias = Annotated[str, _sorted_text(200)]
+"""A name of which two and a number fit into one key of any database."""
+LongText: TypeAlias = Annotated[str, String(700)]
+Digest: TypeAlias = Annotated[str, String(64)]
+SampleDigest: TypeAlias = Annotated[str, String(64), "sample_digest"]
+"""The digest of a stored sample, with the name of its column in the database."""
+Id: TypeAlias = Annotated[str, String(32)]
+_TYPES: Mapping[Any, Any] = {
+    int: Integer,
+    float: Double,
+    bool: Boolean,
+    str: Text,
+    datetime: String(40),
+    Literal: String(16),
+}
 _ANSWERS = ("original", "deployed")
 _SEED = "seed_id"
 """The field that is no column: rows name a seed by its position."""
+
+
+def table_of(
+    kind: Any,
+    name: str,
+    metadata: MetaData,
+    key: Sequence[str] = (),
+    order: str = "",
+    **columns: Any,
+) -> Table:
+    """Return the table of a record: `position`, the columns of its unique `key`, one a field.
+
+    `columns` are those that aren't as the record's hints say: a column or a foreign key, None for a
+    field that is no column. `order` names columns that come before the other fields'.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    made = [columns.pop("position", Column("position", Integer, primary_key=True))]
+    for field in dict.fromkeys((*key, *order.split(), *hints)):
+        if field == "position" or (field == _SEED and "seed" in columns):
+            continue
+        optional = NoneType in get_args(hint := hints.get(field, str))
+        if field in _ANSWERS:
+            made.append(Column(field, LargeBinary, nullable=optional))
+            made.append(Column(f"{field}_pieces", JSON(none_as_null=True)))
+        elif (column := columns.get(field, field)) is not None:
+            if not isinstance(column, Column):
+                column = _column(field, get_args(hint)[0] if optional else hint, column)
+                column.nullable = optional
+            made.append(column)
+    return Table(name, metadata, *made, *([UniqueConstraint(*key)] if key else ()))
+
+
+def _column(name: str, hint: Any, given: Any) -> Column[Any]:
+    """Return the column of a field: with the `given` foreign key, or of the type its hint says."""
+    marks: list[Any] = []
+    if get_origin(hint) is Annotated:
+        hint, *marks = get_args(hint)
+    made = next((mark for mark in marks if isinstance(mark, TypeEngine)), None)
+    if given is not name:
+        made = given
+    elif made is None:
+        is_enum = isinstance(hint, type) and issubclass(hint, Enum)
+        made = _TYPES.get(Literal if is_enum else get_origin(hint) or hint, JSON)
+    stored = next((mark for mark in marks if isinstance(mark, str)), name)
+    return Column(stored, made, key=name)
 
 
 def row_of(one: Any, **columns: Any) -> dict[str, Any]:
@@ -41,7 +123,7 @@ def columns_of(one: Any, **columns: Any) -> dict[str, Any]:
     for name, value in (vars(one) if hasattr(one, "__dict__") else one._asdict()).items():
         if name in _ANSWERS:
             row |= output_columns(name, value)
-        elif name in columns or name == _SEED:
+        elif name in columns or (name == _SEED and "seed" in columns):
             continue
         elif name in big:
             row[name] = str(value)
@@ -93,15 +175,20 @@ def _special(kind: Any) -> tuple[tuple[str, ...], ...]:
         tuple(name for name in _ANSWERS if name in hints),
         tuple(name for name, hint in hints.items() if datetime in (hint, *get_args(hint))),
         tuple(name for name, hint in hints.items() if get_origin(hint) is Sequence),
-        tuple(name for name, hint in hints.items() if _AS_TEXT in get_args(hint)),
+        tuple(name for name, hint in hints.items() if hint is BigNumber),
     )
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment as the database has it, UTC."""
+    return moment.astimezone(timezone.utc).isoformat()
 
 
 def _stored(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
-        return value.isoformat()
+        return stamp(value)
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return value._asdict()
     if isinstance(value, (tuple, list)):

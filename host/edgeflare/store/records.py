@@ -5,16 +5,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field
-from sqlalchemy import Row
+from sqlalchemy import String
 
 from edgeflare.answers.metrics import disagreement
 from edgeflare.answers.parts import Margins
-from edgeflare.devices.telemetry import DeviceMinute
-from edgeflare.store.documents import record
-from edgeflare.store.mapped import BigNumber, answers_of, record_of, row_of
+from edgeflare.store.mapped import BigNumber, Digest, Name, SampleDigest, ShortName
 from edgeflare.types import NOTHING_SEARCHED, Decision, FrontPoint, Output, Outputs, Status
 
 
@@ -45,21 +43,37 @@ class SeedRecord:
 
     __pydantic_config__ = _WITH_ARRAYS
 
-    id: str
+    id: Name
     position: int
     label: int | None
-    sample: str
+    sample: SampleDigest
     outputs: Outputs | None = None
-    file_sha256: str | None = None
+    file_sha256: Digest | None = None
 
 
 @dataclass(frozen=True)
 class DeviceRecord:
     """A device as it was when it answered; `digest` is that of its `fingerprint`."""
 
-    digest: str
-    name: str
+    digest: Digest
+    name: Name
     fingerprint: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the fingerprint isn't that of the digest."""
+        _check_digest(self.digest, self.fingerprint)
+
+
+@dataclass(frozen=True)
+class EnvironmentRecord:
+    """A host's environment; `digest` is that of its `description`."""
+
+    digest: Digest
+    description: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the description isn't that of the digest."""
+        _check_digest(self.digest, self.description)
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,8 @@ class OutcomeRecord:
     seconds: float = 0.0
     device_seconds: float = 0.0
     device: str | None = None
-    trigger: str | None = None
+    device_name: Name = ""
+    trigger: SampleDigest | None = None
     original: Output | None = None
     deployed: Output | None = None
     original_label: int | None = None
@@ -104,15 +119,14 @@ class OutcomeRecord:
     deployed_margin: float | None = None
     l2: float | None = None
     linf: int | None = None
+    snr_db: float | None = None
     front: Sequence[FrontPoint] = ()
     mutations: Sequence[dict[str, Any]] = ()
     detail: str = ""
     confirmed: int = 0
     finished_at: datetime = field(default_factory=_now)
     environment: str | None = None
-    replica: str = ""
-    device_name: str = ""
-    snr_db: float | None = None
+    replica: ShortName = ""
 
     @property
     def searched(self) -> bool:
@@ -171,9 +185,9 @@ class ReplayRecord:
     __pydantic_config__ = _WITH_ARRAYS
 
     seed_id: str
-    replica: str
-    on_device: str
-    trigger: str
+    replica: ShortName
+    on_device: ShortName
+    trigger: SampleDigest
     deployed: Output
     deployed_label: int | None
     decision: Decision
@@ -209,9 +223,114 @@ class SeedComparison:
     triggers: dict[str, dict[str, TriggerAnswer]] = field(default_factory=dict)
 
 
-_LAST_BUCKET = 10_000
-"""No time is in a bucket so far out: see `Latencies`."""
-_MOST = 1 << 63
+SurveyKey: TypeAlias = tuple[str, str, int]
+"""What names an input of a survey within a replica: seed, phase, number."""
+
+SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
+"""The even survey, the pursuit of what it saw, and the check of a fault's description."""
+
+OWN: Final = "seed"
+"""The phase of a reference's answers to the seeds as they are; a seed's number is 0."""
+ReferencePhase: TypeAlias = Literal[SurveyPhase, "seed"]
+
+_Share: TypeAlias = Annotated[float, Field(ge=0, le=1.000001)]
+
+
+@dataclass(frozen=True)
+class SurveyedSeed:
+    """What the survey from one seed cost; it is there once that is finished.
+
+    `phase` and `round` say which part of a survey it was: an even survey has one round.
+    `survey_queries` are inputs that the deployed model was asked about, `confirmation_queries`
+    repetitions of findings, `host_only_queries` inputs given to the original alone.
+    `device_seconds` is the device's own time for them. `detail` says why the original could not
+    answer on the inputs, where it could not. `replica` is as in `OutcomeRecord`.
+    """
+
+    seed_id: str
+    survey_queries: int = 0
+    confirmation_queries: int = 0
+    host_only_queries: int = 0
+    device_seconds: float = 0.0
+    device_name: Name = ""
+    detail: str = ""
+    replica: ShortName = ""
+    phase: SurveyPhase = "survey"
+    round: int = 0
+
+
+@dataclass(frozen=True)
+class SurveyRecord:
+    """Both models' answers to one input far from a seed, at which the original is sure.
+
+    `number` is its place within seed and phase, from 0. `family`, `severity` (1 to 5) and `params`
+    (JSON) say how it was made; `sample` is its digest. The bytes are stored where it is a finding,
+    else they are made again of the parameters. `deployed` is None, and the decision undecided,
+    where the deployed model couldn't answer; `detail` says why then.
+
+    `original_margin` and `deployed_margin` are as in `OutcomeRecord`. `total_variation` is that of
+    both models' probabilities, 0 to 1: 1 where the deployed model's are NaN or infinite, None of
+    transcripts and labels without scores. `confident_deviation`: the deployed model decides
+    differently, or answers NaN or infinity, and did so in every repetition (`confirmed` counts
+    them).
+    """
+
+    __pydantic_config__ = _WITH_ARRAYS
+
+    seed_id: str
+    number: int
+    family: Annotated[str, String(100)]
+    severity: Annotated[int, Field(ge=1, le=5)]
+    params: dict[str, Any]
+    sample: SampleDigest
+    original: Output
+    deployed: Output | None
+    decision: Decision
+    original_margin: float | None = None
+    deployed_margin: float | None = None
+    total_variation: _Share | None = None
+    confident_deviation: bool = False
+    confirmed: int = 0
+    device_name: Name = ""
+    detail: str = ""
+    replica: ShortName = ""
+    phase: SurveyPhase = "survey"
+
+    @property
+    def disagreement(self) -> float | None:
+        """The total variation or, of transcripts, the share of words that differ; 0 to 1."""
+        if self.total_variation is not None or self.deployed is None:
+            return self.total_variation
+        return disagreement(self.original, self.deployed)
+
+    @property
+    def key(self) -> SurveyKey:
+        """What names the input within a campaign: seed, phase, number."""
+        return self.seed_id, self.phase, self.number
+
+
+@dataclass(frozen=True)
+class ReferenceAnswer:
+    """What a reference model, in place of the deployed one, answers to a seed or a survey's input.
+
+    `reference` names the model; seed, phase and number name the input, as in `SurveyRecord`; of a
+    seed as it is the phase is "seed".
+    """
+
+    __pydantic_config__ = _WITH_ARRAYS
+
+    reference: ShortName
+    seed_id: str
+    number: int
+    deployed: Output
+    decision: Decision
+    total_variation: _Share | None = None
+    phase: ReferencePhase = "survey"
+
+    @property
+    def key(self) -> SurveyKey:
+        """What names the input within a campaign: seed, phase, number."""
+        return self.seed_id, self.phase, self.number
 
 
 def digest_of(description: dict[str, Any]) -> str:
@@ -220,42 +339,9 @@ def digest_of(description: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def environment_from_row(row: Row[Any]) -> tuple[str, dict[str, Any]]:
-    """Return the digest of a host's environment, and what it describes."""
-    return row.digest, _described(row.digest, row.description)
-
-
-def device_from_row(row: Row[Any]) -> DeviceRecord:
-    """Return the record of a device."""
-    return record(DeviceRecord, row, fingerprint=_described(row.digest, row.fingerprint))
-
-
-def seed_from_row(row: Row[Any]) -> SeedRecord:
-    """Return the record of a seed and one replica's answer, where there is any."""
-    outputs = None
-    if row.decision is not None:
-        outputs = Outputs(*answers_of(row), Decision(row.decision))
-    return record(SeedRecord, row, outputs=outputs)
-
-
-def minute_to_row(minute: DeviceMinute) -> dict[str, Any]:
-    """Return the columns of the table telemetry. Raises UnstorableError."""
-    buckets = minute.latencies or {}
-    return row_of(minute, latencies=[list(pair) for pair in buckets.items()])
-
-
-def minute_from_row(row: Row[Any]) -> DeviceMinute:
-    """Return the record of a device's minute."""
-    latencies = dict(row.latencies)
-    if not all(abs(one) < _LAST_BUCKET and 0 < n < _MOST for one, n in latencies.items()):
-        raise ValueError("latencies are no counts of times")
-    return record_of(DeviceMinute, row, latencies=latencies)
-
-
-def _described(digest: str, description: dict[str, Any]) -> dict[str, Any]:
+def _check_digest(digest: str, description: dict[str, Any]) -> None:
     if digest_of(description) != digest:
         raise ValueError(f"what the digest {digest} describes has changed")
-    return description
 
 
 ReplayKind: TypeAlias = Literal["trigger", "seed"]

@@ -28,27 +28,26 @@ from edgeflare.store.database import (
 )
 from edgeflare.store.location import DATABASE_NAME, is_campaign
 from edgeflare.store.lock import CampaignLock
-from edgeflare.store.mapped import columns_of, reader, row_of
+from edgeflare.store.mapped import answers_of, columns_of, reader, row_of
 from edgeflare.store.migration import open_database
 from edgeflare.store.records import (
     DeviceRecord,
+    EnvironmentRecord,
     OutcomeCounts,
     OutcomeRecord,
+    ReferenceAnswer,
     ReplayRecord,
     SeedAnswer,
     SeedComparison,
     SeedRecord,
-    device_from_row,
+    SurveyedSeed,
+    SurveyRecord,
     digest_of,
-    environment_from_row,
-    minute_from_row,
-    minute_to_row,
-    seed_from_row,
 )
 from edgeflare.store.samples import LazySamples, StoredFolder, discard_samples
 from edgeflare.store.state import CampaignState
-from edgeflare.store.survey import ReferenceAnswer, SurveyCounts, SurveyedSeed, SurveyRecord
-from edgeflare.types import Sample, SeedInput, Skipped
+from edgeflare.store.survey import SurveyCounts
+from edgeflare.types import Decision, Outputs, Sample, SeedInput, Skipped
 
 _SCHEMA = Schema("campaign", DATABASE_NAME, tables.SCHEMA_VERSION, tables.meta, 5, queries.upgrade)
 _T = TypeVar("_T")
@@ -265,7 +264,8 @@ class Store(StoredFolder):
 
     def environments(self) -> dict[str, dict[str, Any]]:
         """Every environment the campaign ran in, by digest."""
-        return dict(self._database.rows(tables.environments, environment_from_row))
+        found = self._database.rows(tables.environments, reader(EnvironmentRecord))
+        return {one.digest: one.description for one in found}
 
     def add_environment(self, environment: dict[str, Any], *, main: bool = True) -> str:
         """Set the environment in which outcomes are found by this object; return its digest.
@@ -289,7 +289,7 @@ class Store(StoredFolder):
 
     def devices(self) -> list[DeviceRecord]:
         """Every device that took part; those of one fingerprint once."""
-        return self._database.rows(tables.devices, device_from_row)
+        return self._database.rows(tables.devices, reader(DeviceRecord))
 
     def fingerprints(self) -> dict[str, dict[str, Any]]:
         """Each device's fingerprint by its name; devices that are alike share one record."""
@@ -313,11 +313,12 @@ class Store(StoredFolder):
         """Add devices' minutes in one transaction; an interrupted minute may come in parts."""
         if minutes:
             with self._database.adding() as connection:
-                connection.execute(insert(_TELEMETRY), [minute_to_row(one) for one in minutes])
+                rows = [row_of(one, latencies=[*(one.latencies or {}).items()]) for one in minutes]
+                connection.execute(insert(_TELEMETRY), rows)
 
     def telemetry(self) -> Iterator[DeviceMinute]:
         """Every minute of every device, in the order they were added."""
-        return self._database.pages(select(_TELEMETRY), _TELEMETRY.c.position, minute_from_row)
+        return self._database.pages(select(_TELEMETRY), _TELEMETRY.c.position, reader(DeviceMinute))
 
     # Samples and seeds
 
@@ -370,7 +371,7 @@ class Store(StoredFolder):
 
     def skipped(self) -> list[Skipped]:
         """Every file that could not be a seed."""
-        return self._database.rows(tables.skipped, lambda row: documents.record(Skipped, row))
+        return self._database.rows(tables.skipped, reader(Skipped))
 
     def seed_ids(self) -> set[str]:
         """The ids of all seeds."""
@@ -400,7 +401,7 @@ class Store(StoredFolder):
         with self._database.adding() as connection:
             positions = queries.positions(connection, self.folder, first)
             rows = [
-                {"seed": positions[seed_id], "replica": replica, **columns_of(answer)}
+                columns_of(answer, seed=positions[seed_id], replica=replica)
                 for seed_id, answer in first.items()
             ]
             queries.add_rows(connection, _ANSWERS, rows, keep_first=True)
@@ -573,7 +574,9 @@ class Store(StoredFolder):
 
     def _seed(self, row: Row[Any]) -> SeedRecord:
         self._positions[row.id] = row.position
-        return seed_from_row(row)
+        answered = row.decision is not None
+        outputs = Outputs(*answers_of(row), Decision(row.decision)) if answered else None
+        return documents.record(SeedRecord, row, outputs=outputs)
 
     def _position(self, connection: Connection, seed_id: str) -> int:
         if seed_id not in self._positions:

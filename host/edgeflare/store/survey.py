@@ -1,135 +1,23 @@
-"""The answers of a survey: records, and statements on their tables."""
+"""Statements on the tables of a survey's answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field
 from sqlalchemy import func, select
 
-from edgeflare.answers.metrics import disagreement
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database, batches
 from edgeflare.store.mapped import reader, record_of, row_of
-from edgeflare.types import Decision, Output
+from edgeflare.store.records import ReferenceAnswer, SurveyedSeed, SurveyRecord
 
 REFERENCES = "references"
 """The folder of the references that are made."""
 
-SurveyKey: TypeAlias = tuple[str, str, int]
-"""What names an input of a survey within a replica: seed, phase, number."""
-
-SurveyPhase: TypeAlias = Literal["survey", "pursuit", "check"]
-"""The even survey, the pursuit of what it saw, and the check of a fault's description."""
-
-OWN: Final = "seed"
-"""The phase of a reference's answers to the seeds as they are; a seed's number is 0."""
-ReferencePhase: TypeAlias = SurveyPhase | Literal["seed"]
-
-_Share: TypeAlias = Annotated[float, Field(ge=0, le=1.000001)]
 _RUNS = tables.surveyed_seeds
 _SURVEY = tables.survey_answers
 _REFERENCES = tables.reference_answers
 ORDER = (_SURVEY.c.phase.desc(), _SURVEY.c.replica, _SURVEY.c.seed, _SURVEY.c.number)
 TABLE = "the table survey_answers of its database"
-_WITH_ARRAYS = {"arbitrary_types_allowed": True}
-
-
-@dataclass(frozen=True)
-class SurveyedSeed:
-    """What the survey from one seed cost; it is there once that is finished.
-
-    `phase` and `round` say which part of a survey it was: an even survey has one round.
-    `survey_queries` are inputs that the deployed model was asked about, `confirmation_queries`
-    repetitions of findings, `host_only_queries` inputs given to the original alone.
-    `device_seconds` is the device's own time for them. `detail` says why the original could not
-    answer on the inputs, where it could not. `replica` is as in `OutcomeRecord`.
-    """
-
-    seed_id: str
-    survey_queries: int = 0
-    confirmation_queries: int = 0
-    host_only_queries: int = 0
-    device_seconds: float = 0.0
-    device_name: str = ""
-    detail: str = ""
-    replica: str = ""
-    phase: SurveyPhase = "survey"
-    round: int = 0
-
-
-@dataclass(frozen=True)
-class SurveyRecord:
-    """Both models' answers to one input far from a seed, at which the original is sure.
-
-    `number` is its place within seed and phase, from 0. `family`, `severity` (1 to 5) and `params`
-    (JSON) say how it was made; `sample` is its digest. The bytes are stored where it is a finding,
-    else they are made again of the parameters. `deployed` is None, and the decision undecided,
-    where the deployed model couldn't answer; `detail` says why then.
-
-    `original_margin` and `deployed_margin` are as in `OutcomeRecord`. `total_variation` is that of
-    both models' probabilities, 0 to 1: 1 where the deployed model's are NaN or infinite, None of
-    transcripts and labels without scores. `confident_deviation`: the deployed model decides
-    differently, or answers NaN or infinity, and did so in every repetition (`confirmed` counts
-    them).
-    """
-
-    __pydantic_config__ = _WITH_ARRAYS
-
-    seed_id: str
-    number: int
-    family: str
-    severity: Annotated[int, Field(ge=1, le=5)]
-    params: dict[str, Any]
-    sample: str
-    original: Output
-    deployed: Output | None
-    decision: Decision
-    original_margin: float | None = None
-    deployed_margin: float | None = None
-    total_variation: _Share | None = None
-    confident_deviation: bool = False
-    confirmed: int = 0
-    device_name: str = ""
-    detail: str = ""
-    replica: str = ""
-    phase: SurveyPhase = "survey"
-
-    @property
-    def disagreement(self) -> float | None:
-        """The total variation or, of transcripts, the share of words that differ; 0 to 1."""
-        if self.total_variation is not None or self.deployed is None:
-            return self.total_variation
-        return disagreement(self.original, self.deployed)
-
-    @property
-    def key(self) -> SurveyKey:
-        """What names the input within a campaign: seed, phase, number."""
-        return self.seed_id, self.phase, self.number
-
-
-@dataclass(frozen=True)
-class ReferenceAnswer:
-    """What a reference model, in place of the deployed one, answers to a seed or a survey's input.
-
-    `reference` names the model; seed, phase and number name the input, as in `SurveyRecord`; of a
-    seed as it is the phase is "seed".
-    """
-
-    __pydantic_config__ = _WITH_ARRAYS
-
-    reference: str
-    seed_id: str
-    number: int
-    deployed: Output
-    decision: Decision
-    total_variation: _Share | None = None
-    phase: ReferencePhase = "survey"
-
-    @property
-    def key(self) -> SurveyKey:
-        """What names the input within a campaign: seed, phase, number."""
-        return self.seed_id, self.phase, self.number
 
 
 @dataclass

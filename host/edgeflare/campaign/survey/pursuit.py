@@ -20,9 +20,9 @@ from edgeflare.errors import InferenceFailedError, StoreError
 from edgeflare.models import OriginalModel
 from edgeflare.scheduler import Job, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import SeedRecord, Store, SurveyRecord
+from edgeflare.store.records import SurveyKey
 from edgeflare.store.samples import LazySamples
 from edgeflare.store.state import FaultThreshold, StoredFault
-from edgeflare.store.survey import SurveyKey
 from edgeflare.survey import Drawn
 from edgeflare.survey.features import FeatureSet
 from edgeflare.survey.proposals import Derivation, Inputs

@@ -29,8 +29,9 @@ from edgeflare.models.quantized import (
 from edgeflare.store import ReferenceAnswer, Store, SurveyRecord, folder_at
 from edgeflare.store.database import decoding, translate_errors
 from edgeflare.store.location import is_address, is_campaign, split_address
+from edgeflare.store.records import OWN, ReferencePhase, SurveyKey
 from edgeflare.store.state import Reference
-from edgeflare.store.survey import OWN, REFERENCES, ReferencePhase, SurveyKey
+from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Output, Sample
 
 _AT_ONCE = 64

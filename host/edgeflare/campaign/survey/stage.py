@@ -11,7 +11,7 @@ from edgeflare.campaign.queries.stage import QueryStage
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.scheduler import SurveyAnswer, SurveyJob, SurveyResult, chain_seed
 from edgeflare.store import SeedRecord, Store, SurveyedSeed, SurveyRecord
-from edgeflare.store.survey import SurveyPhase
+from edgeflare.store.records import SurveyPhase
 from edgeflare.survey.sampling import SurveyPlan, survey
 
 _PURPOSE = "survey"

@@ -1,11 +1,12 @@
 """The records of a trigger corpus, and the rows that they are stored as."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, NamedTuple
 
 from edgeflare.answers.parts import Margins
+from edgeflare.store.mapped import Digest, Id, LongText, SampleDigest
 from edgeflare.types import Sample, Status
 
 
@@ -40,9 +41,9 @@ class TriggerRecord:
     labels only. `model` is what the deployed model is called, `campaign` the campaign's id.
     """
 
-    sample: str
-    seed_sample: str
-    seed_id: str
+    sample: SampleDigest
+    seed_sample: Annotated[Digest, "seed_digest"]
+    seed_id: LongText
     seed_label: int | None
     status: Status
     original_label: int
@@ -51,11 +52,11 @@ class TriggerRecord:
     deployed_margin: float | None
     l2: float
     linf: int
-    original_sha256: str
-    deployed_sha256: str
-    model: str
-    device: str
-    campaign: str
+    original_sha256: Digest
+    deployed_sha256: Digest
+    model: LongText
+    device: LongText
+    campaign: Id
     found_at: datetime
 
     @property
@@ -91,15 +92,15 @@ class DeviceAnswer:
     """
 
     sample: str
-    model: str
-    device: str
-    deployed_sha256: str
+    model: LongText
+    device: LongText
+    deployed_sha256: Digest
     deviated: bool
     original_label: int | None
     deployed_label: int | None
     looked_at: datetime
-    replay: str
-    since: datetime | None = None
+    since: datetime | None = field(default=None, kw_only=True)
+    replay: Id
 
     @property
     def target(self) -> str:
@@ -135,30 +136,13 @@ class CorpusRemoved(NamedTuple):
 class CorpusCampaign(NamedTuple):
     """A campaign that was added: its id, models, and numbers of triggers and near duplicates."""
 
-    id: str
-    model: str
-    original_sha256: str
-    deployed_sha256: str
+    id: Id
+    model: LongText
+    original_sha256: Digest
+    deployed_sha256: Digest
     added_at: datetime
     triggers: int
     near: int
-
-
-def stamp(moment: datetime) -> str:
-    """Return a moment as the database has it, UTC."""
-    return moment.astimezone(timezone.utc).isoformat()
-
-
-def trigger_to_row(trigger: TriggerRecord) -> dict[str, Any]:
-    """Return the columns of the table entries for a triggering input that becomes an entry."""
-    found_at = stamp(trigger.found_at)
-    names = TriggerRecord.__dataclass_fields__  # a CorpusEntry has more
-    return {name: getattr(trigger, name) for name in names} | {
-        "status": trigger.status.value,
-        "found_at": found_at,
-        "deviated_at": found_at,
-        "agreeing_since": None,
-    }
 
 
 def answer_of(trigger: TriggerRecord) -> DeviceAnswer:
@@ -174,13 +158,6 @@ def answer_of(trigger: TriggerRecord) -> DeviceAnswer:
         looked_at=trigger.found_at,
         replay=trigger.campaign,
     )
-
-
-def answer_to_row(answer: DeviceAnswer, since: str) -> dict[str, Any]:
-    """Return the columns of the table looks, but for the entry's."""
-    row = vars(answer) | {"looked_at": stamp(answer.looked_at), "since": since}
-    del row["sample"]
-    return row
 
 
 def entries_to_keep(group: Sequence[TriggerRecord], at_most: int) -> list[int]:

@@ -2,9 +2,7 @@
 
 from sqlalchemy import (
     JSON,
-    Boolean,
     Column,
-    Double,
     ForeignKey,
     Index,
     Integer,
@@ -14,13 +12,20 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from edgeflare.store.corpus.records import CorpusCampaign, CorpusEntry, DeviceAnswer
+from edgeflare.store.mapped import table_of
+
 SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
-_Digest = String(64)
 _Name = String(700)
 _Time = String(40)
+
+
+def _entry() -> Column[int]:
+    return Column("entry", ForeignKey(entries.c.position, ondelete="CASCADE"), nullable=False)
+
 
 about = Table(
     "corpus",
@@ -35,51 +40,20 @@ about = Table(
     Column("rate", Integer),
 )
 
-campaigns = Table(
-    "campaigns",
-    metadata,
-    Column("position", Integer, primary_key=True),
-    Column("id", String(32), nullable=False, unique=True),
-    Column("model", _Name, nullable=False),
-    Column("original_sha256", _Digest, nullable=False),
-    Column("deployed_sha256", _Digest, nullable=False),
-    Column("added_at", _Time, nullable=False),
-    Column("triggers", Integer, nullable=False),
-    Column("near", Integer, nullable=False),
-)
+campaigns = table_of(CorpusCampaign, "campaigns", metadata, ("id",))
 
-entries = Table(
-    "entries",
-    metadata,
-    Column("position", Integer, primary_key=True),
-    Column("sample_digest", _Digest, key="sample", nullable=False, unique=True),
-    Column("seed_digest", _Digest, key="seed_sample", nullable=False),
-    Column("seed_id", _Name, nullable=False),
-    Column("seed_label", Integer),
-    Column("status", String(16), nullable=False),
-    Column("original_label", Integer, nullable=False),
-    Column("deployed_label", Integer, nullable=False),
-    Column("original_margin", Double),
-    Column("deployed_margin", Double),
-    Column("l2", Double, nullable=False),
-    Column("linf", Integer, nullable=False),
-    Column("original_sha256", _Digest, nullable=False),
-    Column("deployed_sha256", _Digest, nullable=False),
-    Column("model", _Name, nullable=False),
-    Column("device", _Name, nullable=False),
-    Column("campaign", String(32), nullable=False),
-    Column("found_at", _Time, nullable=False),
-    Column("deviated_at", _Time, nullable=False),
-    Column("agreeing_since", _Time),
-    Index("entries_of_a_pair", "seed_sample", "original_label", "deployed_label"),
-    sqlite_autoincrement=True,
+entries = table_of(CorpusEntry, "entries", metadata, ("sample",))
+entries.dialect_options["sqlite"]["autoincrement"] = True
+Index(
+    "entries_of_a_pair",
+    *(entries.c[one] for one in ("seed_sample", "original_label", "deployed_label")),
 )
 
 sightings = Table(
     "sightings",
     metadata,
     Column("position", Integer, primary_key=True),
-    Column("entry", ForeignKey(entries.c.position, ondelete="CASCADE"), nullable=False),
+    _entry(),
     Column("campaign", String(32), nullable=False),
     Column("model", _Name, nullable=False),
     Column("device", _Name, nullable=False),
@@ -87,19 +61,12 @@ sightings = Table(
     UniqueConstraint("entry", "campaign", "model", "device"),
 )
 
-looks = Table(
+looks = table_of(
+    DeviceAnswer,
     "looks",
     metadata,
-    Column("position", Integer, primary_key=True),
-    Column("entry", ForeignKey(entries.c.position, ondelete="CASCADE"), nullable=False),
-    Column("model", _Name, nullable=False),
-    Column("device", _Name, nullable=False),
-    Column("deployed_sha256", _Digest, nullable=False),
-    Column("deviated", Boolean, nullable=False),
-    Column("original_label", Integer),
-    Column("deployed_label", Integer),
-    Column("looked_at", _Time, nullable=False),
-    Column("since", _Time, nullable=False),
-    Column("replay", String(32), nullable=False),
-    UniqueConstraint("entry", "model", "device"),
+    ("entry", "model", "device"),
+    entry=_entry(),
+    sample=None,
+    since=Column("since", _Time, nullable=False),
 )

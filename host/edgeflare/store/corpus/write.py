@@ -13,12 +13,9 @@ from edgeflare.store.corpus.records import (
     DeviceAnswer,
     TriggerRecord,
     answer_of,
-    answer_to_row,
     entries_to_keep,
-    stamp,
-    trigger_to_row,
 )
-from edgeflare.store.mapped import reader
+from edgeflare.store.mapped import columns_of, reader, stamp
 
 _ENTRIES, _LOOKS, _SIGHTINGS = tables.entries, tables.looks, tables.sightings
 
@@ -77,14 +74,14 @@ def add_one(
         if index not in staying:
             connection.execute(delete(_ENTRIES).where(_ENTRIES.c.position == row.position))
             dropped.append(row)
-    done = connection.execute(insert(_ENTRIES), trigger_to_row(trigger))
+    entry = columns_of(trigger, deviated_at=stamp(trigger.found_at), agreeing_since=None)
+    entry.pop("position", None)  # of an entry of another corpus
+    done = connection.execute(insert(_ENTRIES), entry)
     position = int((done.inserted_primary_key or (0,))[0])
     fresh.add(position)
     _add_sighting(connection, position, trigger)
     answer = answer_of(trigger)
-    connection.execute(
-        insert(_LOOKS), {"entry": position, **answer_to_row(answer, stamp(answer.looked_at))}
-    )
+    connection.execute(insert(_LOOKS), _look(answer, position, stamp(answer.looked_at)))
     return False
 
 
@@ -106,18 +103,24 @@ def add_answer(connection: Connection, entry: Row[Any], answer: DeviceAnswer) ->
     before = connection.execute(_LOOK, of_target).first()
     since = stamp(answer.looked_at)
     if before is None:
-        row = {"entry": entry.position, **answer_to_row(answer, since)}
-        connection.execute(insert(_LOOKS), row)
+        connection.execute(insert(_LOOKS), _look(answer, entry.position, since))
     elif datetime.fromisoformat(before.looked_at) >= answer.looked_at:
         return
     else:
-        row = answer_to_row(answer, before.since if before.deviated == answer.deviated else since)
+        since = before.since if before.deviated == answer.deviated else since
+        row = _look(answer, entry.position, since)
         this = _LOOKS.c.position == before.position
         connection.execute(update(_LOOKS).where(this).values(**row))
     change = _change_of_entry(entry, answer)
     if change:
         this = _ENTRIES.c.position == entry.position
         connection.execute(update(_ENTRIES).where(this).values(**change))
+
+
+def _look(answer: DeviceAnswer, entry: int, since: str) -> dict[str, Any]:
+    row = columns_of(answer, entry=entry, since=since)
+    del row["sample"]
+    return row
 
 
 def _change_of_entry(entry: Row[Any], answer: DeviceAnswer) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def _change_of_entry(entry: Row[Any], answer: DeviceAnswer) -> dict[str, Any]:
 def set_campaign(connection: Connection, campaign: CorpusCampaign) -> None:
     """Add a campaign, or replace what is known of it."""
     table = tables.campaigns
-    row = campaign._asdict() | {"added_at": stamp(campaign.added_at)}
+    row = columns_of(campaign)
     change = update(table).where(table.c.id == campaign.id).values(**row)
     if connection.execute(change).rowcount == 0:
         connection.execute(insert(table).values(**row))
