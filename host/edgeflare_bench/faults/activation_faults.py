@@ -281,20 +281,11 @@ def stale_state(original: Original, edit: GraphEdit, given: Parameters) -> None:
 
 
 ACTIVATION_FAULTS: Mapping[str, Callable[[Original, GraphEdit, Parameters], None]] = {
-    "wraps": wraps,
-    "flushes": flushes,
-    "narrow-calibration": narrow_calibration,
-    "wrong-calibration": wrong_calibration,
-    "channel-scale": channel_scale,
-    "layer-scale": layer_scale,
-    "channel-zero-point": channel_zero_point,
-    "layer-zero-point": layer_zero_point,
-    "dead-channels": dead_channels,
-    "fp16-overflow": fp16_overflow,
-    "saturating-table": saturating_table,
-    "edge-columns": edge_columns,
-    "dead-tile": dead_tile,
-    "swapped-channels": swapped_channels,
-    "wrong-padding": wrong_padding,
-    "stale-state": stale_state,
+    fault.__name__.replace("_", "-"): fault
+    for fault in (
+        *(wraps, flushes, narrow_calibration, wrong_calibration, channel_scale, layer_scale),
+        *(channel_zero_point, layer_zero_point, dead_channels, fp16_overflow),
+        *(saturating_table, edge_columns, dead_tile, swapped_channels, wrong_padding),
+        stale_state,
+    )
 }

@@ -210,18 +210,10 @@ def corner_region(original: Original, edit: GraphEdit, given: Parameters) -> Non
 
 
 INPUT_FAULTS: Mapping[str, Callable[[Original, GraphEdit, Parameters], None]] = {
-    "clipped-highlights": clipped_highlights,
-    "limited-range": limited_range,
-    "gamma": gamma,
-    "swapped-colours": swapped_colours,
-    "wrong-resize": wrong_resize,
-    "shifted-crop": shifted_crop,
-    "black-edge": black_edge,
-    "flipped-bit": flipped_bit,
-    "coarse-weights": coarse_weights,
-    "lost-bias": lost_bias,
-    "dark-region": dark_region,
-    "bright-region": bright_region,
-    "flat-region": flat_region,
-    "corner-region": corner_region,
+    fault.__name__.replace("_", "-"): fault
+    for fault in (
+        *(clipped_highlights, limited_range, gamma, swapped_colours, wrong_resize),
+        *(shifted_crop, black_edge, flipped_bit, coarse_weights, lost_bias, dark_region),
+        *(bright_region, flat_region, corner_region),
+    )
 }

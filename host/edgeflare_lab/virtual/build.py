@@ -230,11 +230,11 @@ def _make(
     on_step: OnStep,
 ) -> Path:
     started = time.monotonic()
-    mirror = find_mirror(settings)
+    mirror, keyring = find_mirror(settings)
     out, root, kernel = work / "out", work / "root", work / "kernel"
     out.mkdir(mode=0o700)
-    apt = packages.Apt(work / "apt", mirror, log)
-    with _step(f"fetching Debian {RELEASE} for arm64 from {mirror.url}", on_step):
+    apt = packages.Apt(work / "apt", mirror, keyring, log)
+    with _step(f"fetching Debian {RELEASE} for arm64 from {mirror}", on_step):
         apt.update()
         debian = apt.fetch()
         kernel_package = apt.fetch_kernel()
@@ -264,7 +264,7 @@ def _make(
         debian=rootfs.debian_version(root),
         kernel=release,
         libraries=libraries,
-        mirror=mirror.url,
+        mirror=mirror,
         built_s=round(time.monotonic() - started, 1),
         image_mb=taken // 1_000_000,
         files=describe_files(out),

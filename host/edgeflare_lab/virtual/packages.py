@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from edgeflare.errors import DeviceError
 from edgeflare_lab.virtual.machine import BoardSettings
@@ -28,19 +27,11 @@ _KEYRINGS = (
 )
 
 
-class Mirror(NamedTuple):
-    """A Debian mirror and the keys its packages are signed with."""
+def find_mirror(settings: BoardSettings) -> tuple[str, Path]:
+    """Return the mirror that the user gave, else that of this machine's apt, and its packages' keys.
 
-    url: str
-    keyring: Path
-
-    def sources(self) -> str:
-        """Return it as a line of apt's sources.list."""
-        return f"deb [arch=arm64 signed-by={self.keyring}] {self.url} {RELEASE} main\n"
-
-
-def find_mirror(settings: BoardSettings) -> Mirror:
-    """Return the mirror that the user gave, else that of this machine's apt. Raises DeviceError."""
+    Raises DeviceError.
+    """
     url = settings.mirror or debian_of(_targets())
     if url is None:
         raise DeviceError(
@@ -54,7 +45,7 @@ def find_mirror(settings: BoardSettings) -> Mirror:
             "the package debian-archive-keyring (debian-keyring on Fedora), or give the file with "
             "--keyring"
         )
-    return Mirror(url.rstrip("/"), keyring.absolute())
+    return url.rstrip("/"), keyring.absolute()
 
 
 def debian_of(targets: Iterable[str]) -> str | None:
@@ -95,27 +86,9 @@ def _targets() -> list[str]:
 
 PACKAGES = (
     *("base-files", "base-passwd", "bash", "busybox-static", "coreutils", "dash", "findutils"),
-    *(
-        "grep",
-        "gzip",
-        "hostname",
-        "iproute2",
-        "kmod",
-        "libc-bin",
-        "libstdc++6",
-        "mawk",
-        "mount",
-        "ncurses-base",
-    ),
-    *(
-        "openssh-server",
-        "openssh-sftp-server",
-        "procps",
-        "python3",
-        "python3-minimal",
-        "sed",
-        "tar",
-    ),
+    *("grep", "gzip", "hostname", "iproute2", "kmod", "libc-bin", "libstdc++6", "mawk", "mount"),
+    *("ncurses-base", "openssh-server", "openssh-sftp-server", "procps", "python3"),
+    *("python3-minimal", "sed", "tar"),
     *("usr-is-merged", "util-linux"),  # usr-is-merged: apt would take usrmerge, which brings perl
 )
 """Debian packages of the board; their dependencies are installed, too."""
@@ -148,14 +121,15 @@ Dir::Etc::preferencesparts "/dev/null";
 class Apt:
     """A private apt for arm64 in an empty folder, with this machine's proxy and credentials."""
 
-    def __init__(self, folder: Path, mirror: Mirror, log: BuildLog) -> None:
+    def __init__(self, folder: Path, mirror: str, keyring: Path, log: BuildLog) -> None:
         self._folder = folder
         self._log = log
         self._mirror = mirror
         for part in ("state/lists/partial", "cache/archives/partial", "kernel"):
             (folder / part).mkdir(parents=True)
         (folder / "status").touch()
-        (folder / "sources.list").write_text(mirror.sources(), encoding="utf-8")
+        source = f"deb [arch=arm64 signed-by={keyring}] {mirror} {RELEASE} main\n"
+        (folder / "sources.list").write_text(source, encoding="utf-8")
         (folder / "apt.conf").write_text(_CONFIGURATION.format(folder=folder), encoding="utf-8")
 
     def update(self) -> None:
@@ -165,7 +139,7 @@ class Apt:
                 "apt-get",
                 "update",
                 "--error-on=any",
-                doing=f"reading the mirror {self._mirror.url}",
+                doing=f"reading the mirror {self._mirror}",
             )
         except ToolError as error:
             raise DeviceError(f"{error}; --mirror names another mirror") from error
@@ -174,7 +148,7 @@ class Apt:
         """Fetch the board's packages and all that these need; return the files."""
         self._run(
             *("apt-get", "install", "--download-only", "--yes", *PACKAGES),
-            doing=f"fetching Debian's packages from {self._mirror.url}",
+            doing=f"fetching Debian's packages from {self._mirror}",
         )
         return sorted((self._folder / "cache" / "archives").glob("*.deb"))
 
@@ -188,7 +162,7 @@ class Apt:
         ]
         if len(names) != 1:
             raise DeviceError(
-                f"the mirror {self._mirror.url} does not say which kernel {KERNEL} is; "
+                f"the mirror {self._mirror} does not say which kernel {KERNEL} is; "
                 f"the log is {self._log.path}"
             )
         self._run(
