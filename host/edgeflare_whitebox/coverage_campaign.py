@@ -23,7 +23,6 @@ from edgeflare_whitebox.activations import (
 )
 from edgeflare_whitebox.coverage import KMNC, NBC, NC, SNAC, TKNC, CoverageCriterion, UnitCriterion
 from edgeflare_whitebox.stored import (
-    SET_WORDS,
     ProfileSettings,
     SetCounts,
     SetShares,
@@ -36,10 +35,10 @@ from edgeflare_whitebox.stored import (
     profile_source,
     set_counts,
     silent,
-    skipped_notices,
     stored_original,
 )
 from edgeflare_whitebox.surprise import DSC, LSC
+from edgeflare_whitebox.words.inspections import SET_WORDS, skipped_notices
 
 _FACT = "coverage"
 TRACES = 10_000

@@ -31,7 +31,6 @@ from edgeflare_whitebox.relevance import (
     relevance_map,
 )
 from edgeflare_whitebox.stored import (
-    SET_WORDS,
     ProfileSettings,
     SetCounts,
     StoredOriginal,
@@ -45,6 +44,7 @@ from edgeflare_whitebox.stored import (
     silent,
     stored_original,
 )
+from edgeflare_whitebox.words.inspections import SET_WORDS
 
 _FACT = "importance"
 _DRAWN = 6
