@@ -66,17 +66,21 @@ def table_of(
     name: str,
     metadata: MetaData,
     key: Sequence[str] = (),
-    order: str = "",
+    after: Mapping[str, str] | None = None,
     **columns: Any,
 ) -> Table:
     """Return the table of a record: `position`, the columns of its unique `key`, one a field.
 
     `columns` are those that aren't as the record's hints say: a column or a foreign key, None for a
-    field that is no column. `order` names columns that come before the other fields'.
+    field that is no column. `after` has fields whose columns follow that of another field.
     """
     hints = get_type_hints(kind, include_extras=True)
     made = [columns.pop("position", Column("position", Integer, primary_key=True))]
-    for field in dict.fromkeys((*key, *order.split(), *hints)):
+    fields = [*dict.fromkeys((*key, *hints))]
+    for moved, place in (after or {}).items():
+        fields.remove(moved)
+        fields.insert(fields.index(place) + 1, moved)
+    for field in fields:
         if field == "position" or (field == _SEED and "seed" in columns):
             continue
         optional = NoneType in get_args(hint := hints.get(field, str))

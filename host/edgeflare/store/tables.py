@@ -101,6 +101,12 @@ outcomes = table_of(
     "outcomes",
     metadata,
     ("replica", "seed"),
+    {
+        "device_name": "device",
+        "original_margin": "deployed_label",
+        "deployed_margin": "original_margin",
+        "detail": "mutations",
+    },
     seed=_seed(),
     device=ForeignKey(devices.c.digest),
     environment=ForeignKey(environments.c.digest),
@@ -115,7 +121,13 @@ survey_answers = table_of(
     "survey_answers",
     metadata,
     ("replica", "seed", "phase", "number"),
-    "family severity params sample original deployed original_margin deployed_margin total_variation",
+    {
+        "original_margin": "deployed",
+        "deployed_margin": "original_margin",
+        "decision": "total_variation",
+        "device_name": "confirmed",
+        "detail": "device_name",
+    },
     seed=_seed(),
 )
 
@@ -124,7 +136,7 @@ reference_answers = table_of(
     "reference_answers",
     metadata,
     ("reference", "seed", "phase", "number"),
-    "deployed total_variation",
+    {"decision": "total_variation"},
     seed=_seed(),
 )
 
