@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from edgeflare._internal import extras
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import ModelError
@@ -31,7 +32,6 @@ from edgeflare_whitebox.relevance import (
 )
 from edgeflare_whitebox.stored import (
     ProfileSettings,
-    Result,
     SetCounts,
     StoredOriginal,
     Tell,
@@ -67,7 +67,7 @@ class RelevantPixels:
 
 
 @dataclass(frozen=True)
-class ImportanceFound(Result):
+class ImportanceFound(JsonRecord):
     """What matters in a campaign's original: its layers in order, and some triggering inputs.
 
     `model` is the name of the original's file. `number` units of a layer count as important.

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -46,15 +46,6 @@ Count: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 62)]
 """A number of things."""
 ClassIndex: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 31)]
 """The number of a class."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What an inspection returns."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted
 from edgeflare.analysis import RunContext
 from edgeflare.answers.metrics import class_scores, is_finite
@@ -44,7 +45,6 @@ from edgeflare_whitebox.stored import (
     ClassIndex,
     Count,
     ProfileSettings,
-    Result,
     Share,
     Tell,
     answered_activations,
@@ -134,7 +134,7 @@ class ExampleSeed:
 
 
 @dataclass(frozen=True)
-class ClassesFound(Result):
+class ClassesFound(JsonRecord):
     """Which classes a campaign's original confuses, and what the deployed model changes.
 
     `model` is the name of the original's file, which has `classes` classes. `inputs` seeds were

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 from pydantic import Field, FiniteFloat, InstanceOf, PlainSerializer
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted
 from edgeflare.analysis import RunContext, WithUnitScores
 from edgeflare.campaign import SurveyInputs
@@ -20,7 +21,6 @@ from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 from edgeflare_whitebox.priority import InspectedOriginal
 from edgeflare_whitebox.stored import (
     InspectionSettings,
-    Result,
     Tell,
     inspect_campaign,
     layers_flag,
@@ -91,7 +91,7 @@ class HypothesisScores:
 
 
 @dataclass(frozen=True)
-class UnitsFound(Result):
+class UnitsFound(JsonRecord):
     """Which units of a campaign's original go with hypotheses on its inputs.
 
     `model` is the name of the original's file. `units` were looked at in `layers`, by the names of
