@@ -1,6 +1,7 @@
 """What a campaign has stored of itself beside its rows: each fact is a field with its type."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
@@ -191,18 +192,17 @@ class Fact(Generic[_T]):
         query = select(cast(tables.facts.c.value, Text)).where(tables.facts.c.name == self.stored)
         text = connection.execute(query).scalar()
         value = None if text is None else read_json(text, unknown=True)
-        return self._default if value is None else self._decoded(write_json(value))
+        return copy(self._default) if value is None else self._decoded(write_json(value))
 
     def write(self, connection: Connection, value: _T) -> None:
         """Replace the value, in a transaction. Raises UnstorableError where it doesn't fit its type."""
         try:
             stored = self._adapter.dump_python(value, mode="json", warnings=False)
-            text = write_json(stored)
             if stored is not None:
-                self._decoded(text)
+                self._decoded(write_json(stored))
         except ValueError as error:
             raise UnstorableError(str(error)) from error
-        table, stored = tables.facts, read_json(text)
+        table = tables.facts
         change = update(table).where(table.c.name == self.stored).values(value=stored)
         if connection.execute(change).rowcount == 0:
             connection.execute(insert(table).values(name=self.stored, value=stored))
@@ -291,6 +291,7 @@ class CampaignState:
             fact.write(connection, change(value))
 
     @property
+    @beginning_again
     def is_replay(self) -> bool:
         """Whether the campaign is a replay."""
         with self.database.reading() as connection:
