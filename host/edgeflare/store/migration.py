@@ -118,16 +118,15 @@ def _version(engine: Engine, folder: Path, schema: Schema) -> int:
 def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
     """Upgrade it in one transaction; a process killed within leaves the database as it was."""
     try:
-        with for_writing(engine).connect() as connection:
-            with connection.begin():
-                if (location := read_pointer(folder)) is not None:
-                    server_of(location).serialise(connection)
-                _check_intact(connection, folder)
-                if read_version(connection, folder, schema) < schema.version:
-                    schema.upgrade(connection)
-                about = {"schema_version": schema.version, "program_version": __version__}
-                connection.execute(update(schema.about).values(**about))
-                _check_intact(connection, folder)
+        with for_writing(engine).connect() as connection, connection.begin():
+            if (location := read_pointer(folder)) is not None:
+                server_of(location).serialise(connection)
+            _check_intact(connection, folder)
+            if read_version(connection, folder, schema) < schema.version:
+                schema.upgrade(connection)
+            about = {"schema_version": schema.version, "program_version": __version__}
+            connection.execute(update(schema.about).values(**about))
+            _check_intact(connection, folder)
     finally:
         engine.dispose()
 

@@ -135,15 +135,21 @@ class ReplayOrigin:
 
 
 @dataclass(frozen=True)
-class StoredReplay:
-    """What makes a campaign a replay: its source, and its inputs as they were before it.
-
-    `selected` are the ids of the inputs to send, `notices` what the user ought to know of them.
-    """
+class ReplayStart:
+    """Where a replay's inputs come from, and the ids of those to send."""
 
     source: ReplayOrigin
+    selected: Sequence[str] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class StoredReplay(ReplayStart):
+    """What makes a campaign a replay: its source, and its inputs as they were before it.
+
+    `notices` are what the user ought to know of them.
+    """
+
     inputs: Sequence[ReplayInput] = ()
-    selected: Sequence[str] = ()
     notices: Sequence[str] = ()
 
 
@@ -263,6 +269,8 @@ class CampaignState:
     """The references with too few of the survey's inputs, and the number of these inputs."""
     replay: Fact[StoredReplay | None] = Fact(None)
     """What makes the campaign a replay; None of any other."""
+    replay_start: Fact[ReplayStart | None] = Fact(None, "replay")
+    """What `replay` begins with, to be read alone: its inputs, which may be many, aren't checked."""
     replicas: Fact[Sequence[str]] = Fact([""])
     sample_rate: Fact[int | None] = Fact(None)
     """The rate of audio samples in Hz; None of others."""
