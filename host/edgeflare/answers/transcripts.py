@@ -248,6 +248,7 @@ class TranscriptKind(AnswerKind[Transcript]):
     outputs = ("transcript",)
     boundary = "edgeflare.strategies.boundary.strategy:search_texts"
     boundary_options = "transcript"
+    boundary_noun = "models that return text"
     distance_name = "word_difference"
     disagreement = "the share of the words in which both models differ"
     shows_pairs = True
