@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,20 +184,6 @@ def all_settings(
     return {**defaults, **settings}
 
 
-class UnitRule(NamedTuple):
-    """A criterion over units: `section` returns which section of each unit an input reaches, -1 for none.
-
-    It takes the layers, their units, each unit's least and largest profiled value (None where
-    nothing `compares` with a profile), and the settings. A unit has `sections`, as many as its
-    setting says where it is None.
-    """
-
-    section: Callable[..., NDArray[np.intp]]
-    settings: Mapping[str, float]
-    compares: bool
-    sections: int | None = 1
-
-
 class UnitCriterion(SectionCriterion):
     """A criterion over units by its name in `UNIT_RULES`; constant units are counted apart.
 
@@ -209,8 +195,8 @@ class UnitCriterion(SectionCriterion):
 
     def __init__(self, name: str, model: str, layers: Sequence[str], **settings: float) -> None:
         """Raise UsageError for no layers, and for settings that it can't have."""
-        self._rule = UNIT_RULES[name]
-        super().__init__(name, model, layers, all_settings(name, self._rule.settings, settings))
+        self._section_of, by_default, self._compares, self._per_unit = UNIT_RULES[name]
+        super().__init__(name, model, layers, all_settings(name, by_default, settings))
 
     @property
     def units(self) -> int:
@@ -225,12 +211,10 @@ class UnitCriterion(SectionCriterion):
     def sections_of(self, activations: Activations) -> NDArray[np.intp]:
         """Return the places of the sections that an input covers, unit by unit. Raises as `update`."""
         units = self._units(activations)
-        if self._rule.compares and not self._profile:
+        if self._compares and not self._profile:
             raise UsageError(f"{self.name} compares with profiling inputs: fit it before")
         layers = [activations.layers[name] for name in self.layers]
-        section = self._rule.section(
-            layers, units, *(self._profile or (None, None)), **self.settings
-        )
+        section = self._section_of(layers, units, *(self._profile or (None, None)), **self.settings)
         covered = np.flatnonzero(self._alive() & (section >= 0))
         return covered * self._sections() + section[covered]
 
@@ -247,7 +231,7 @@ class UnitCriterion(SectionCriterion):
         return alive
 
     def _sections(self) -> int:
-        return self._rule.sections or int(self.settings["sections"])
+        return self._per_unit or int(self.settings["sections"])
 
     def _total(self) -> int:
         return int(np.count_nonzero(self._alive())) * self._sections()
@@ -306,14 +290,21 @@ def _most_active(layers: Sequence[UnitActivations], *_: object, k: int) -> NDArr
     return np.concatenate(top)
 
 
-UNIT_RULES: Mapping[str, UnitRule] = {
-    "NC": UnitRule(_scaled_above, {"threshold": 0.75}, compares=False),
-    "KMNC": UnitRule(_part_of_range, {"sections": 1000}, compares=True, sections=None),
-    "NBC": UnitRule(_side_beyond, {}, compares=True, sections=2),
-    "SNAC": UnitRule(_above, {}, compares=True),
-    "TKNC": UnitRule(_most_active, {"k": 3}, compares=False),
+_SectionOf: TypeAlias = Callable[..., NDArray[np.intp]]
+UNIT_RULES: Mapping[str, tuple[_SectionOf, Mapping[str, float], bool, int | None]] = {
+    "NC": (_scaled_above, {"threshold": 0.75}, False, 1),
+    "KMNC": (_part_of_range, {"sections": 1000}, True, None),
+    "NBC": (_side_beyond, {}, True, 2),
+    "SNAC": (_above, {}, True, 1),
+    "TKNC": (_most_active, {"k": 3}, False, 1),
 }
-"""The criteria over units."""
+"""The criteria over units.
+
+Each is what returns which section of each unit an input reaches, -1 for none, of the layers, their
+units, each unit's least and largest profiled value (None where nothing compares with a profile), and
+the settings; these settings; whether it compares; and the number of a unit's sections, None: as many as
+its setting says.
+"""
 
 NC = partial(UnitCriterion, "NC")
 """Neuron coverage: units whose scaled activation is above `threshold` (0.75) for some input.

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import UsageError
@@ -22,9 +23,7 @@ from edgeflare_whitebox.activations import (
 )
 from edgeflare_whitebox.coverage import KMNC, NBC, NC, SNAC, TKNC, CoverageCriterion, UnitCriterion
 from edgeflare_whitebox.stored import (
-    SET_WORDS,
     ProfileSettings,
-    Result,
     SetCounts,
     SetShares,
     Tell,
@@ -36,10 +35,10 @@ from edgeflare_whitebox.stored import (
     profile_source,
     set_counts,
     silent,
-    skipped_notices,
     stored_original,
 )
 from edgeflare_whitebox.surprise import DSC, LSC
+from edgeflare_whitebox.words.inspections import SET_WORDS, skipped_notices
 
 _FACT = "coverage"
 TRACES = 10_000
@@ -95,7 +94,7 @@ class CriterionCoverage:
 
 
 @dataclass(frozen=True)
-class CoverageFound(Result):
+class CoverageFound(JsonRecord):
     """What the inputs of a campaign cover of its original.
 
     `model` is the name of the original's file. `units` are those of the layers of criteria over

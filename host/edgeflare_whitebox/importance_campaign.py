@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from edgeflare._internal import extras
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.errors import ModelError
@@ -30,9 +31,7 @@ from edgeflare_whitebox.relevance import (
     relevance_map,
 )
 from edgeflare_whitebox.stored import (
-    SET_WORDS,
     ProfileSettings,
-    Result,
     SetCounts,
     StoredOriginal,
     Tell,
@@ -45,6 +44,7 @@ from edgeflare_whitebox.stored import (
     silent,
     stored_original,
 )
+from edgeflare_whitebox.words.inspections import SET_WORDS
 
 _FACT = "importance"
 _DRAWN = 6
@@ -67,7 +67,7 @@ class RelevantPixels:
 
 
 @dataclass(frozen=True)
-class ImportanceFound(Result):
+class ImportanceFound(JsonRecord):
     """What matters in a campaign's original: its layers in order, and some triggering inputs.
 
     `model` is the name of the original's file. `number` units of a layer count as important.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.priority import (
     OF_SCORES,
@@ -25,7 +26,6 @@ from edgeflare.types import Decision, Output, SeedInput, Status
 from edgeflare_whitebox.priority import PRIORITY_MEASURES
 from edgeflare_whitebox.stored import (
     InspectionSettings,
-    Result,
     Tell,
     inspect_campaign,
     kept,
@@ -78,7 +78,7 @@ class FindingsComparison:
 
 
 @dataclass(frozen=True)
-class PriorityComparison(Result):
+class PriorityComparison(JsonRecord):
     """How early each order of a campaign's seeds brings its findings, by their kinds.
 
     `left_out` has the measures that can't be computed, with the reason. Random order is the mean

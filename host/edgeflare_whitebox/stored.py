@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -28,18 +28,14 @@ from edgeflare.store.database import decoding
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.errors import RequestError
 from edgeflare_whitebox.activations import Activations, activations_of, activations_or_errors
+from edgeflare_whitebox.words.inspections import NOT_STORED, UNANSWERED
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
 Tell: TypeAlias = Callable[[str, int, int | None], None]
 """Takes which inputs are run, how many are done, and their number where it is known."""
 
-SET_WORDS: Mapping[str, str] = {
-    "seeds": "the seeds",
-    "triggers": "the triggering inputs",
-    "survey": "the survey's findings",
-}
-"""What is said of each set while it is run."""
+
 _UNDECIDED = -1
 """The class of inputs on which the original answers NaN, and of transcripts."""
 
@@ -50,15 +46,6 @@ Count: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 62)]
 """A number of things."""
 ClassIndex: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 31)]
 """The number of a class."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What an inspection returns."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -273,17 +260,6 @@ def profile_samples(store: Store, source: SeedSource | None) -> tuple[Iterable[S
     return (seed.sample for seed in source), source.total
 
 
-def skipped_notices(source: SeedSource | None) -> list[str]:
-    """Return a notice where files of the profile that was read could not be used."""
-    if source is None or not source.skipped:
-        return []
-    first, count = source.skipped[0], len(source.skipped)
-    more = ", and others" if count > 1 else ""
-    return [
-        f"of the profile, {counted(count, 'file')} skipped: {first.name} ({first.reason}){more}"
-    ]
-
-
 def answered_activations(
     model: StoredOriginal,
     samples: Iterable[Sample],
@@ -311,8 +287,7 @@ def answered_activations(
     if error is not None:
         if failed == done:
             raise error
-        inputs = counted(failed, "input")
-        notices.append(f"of {what}, {inputs} left out on which the original can't answer: {error}")
+        notices.append(UNANSWERED.format(what, counted(failed, "input"), error))
 
 
 def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
@@ -330,9 +305,7 @@ def input_sets(store: Store) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     surveyed = dict.fromkeys(one.sample for one in store.survey(deviating=True))
     stored = tuple(one for one in surveyed if store.has_sample(one))
     if gone := len(surveyed) - len(stored):
-        notices.append(
-            f"{counted(gone, 'survey finding')} left out: the campaign hasn't stored their inputs"
-        )
+        notices.append(NOT_STORED.format(counted(gone, "survey finding")))
     sets = {
         "seeds": tuple(dict.fromkeys(store.seed_samples().digests)),
         "triggers": tuple(dict.fromkeys(triggers)),

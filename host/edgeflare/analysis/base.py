@@ -48,7 +48,7 @@ class Analysis(Protocol[S, R]):
     reports, unless they compute it anew.
 
     Two further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
-    the result's fields; ``advice(result)`` returns a line for the user on what to do next.
+    that of the result, or its fields; ``advice(result)`` returns a line for the user on what to do next.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """The faults that a campaign's pursuit found: what the deviating inputs have in common."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from edgeflare._internal.records import JsonRecord
@@ -10,14 +11,13 @@ from edgeflare.answers import AnswerKind
 from edgeflare.answers.metrics import top_label
 from edgeflare.answers.parts import Margins
 from edgeflare.campaign.survey.inputs import (
-    ConfirmedFault,
     SurveyInputs,
     confirmed_faults,
     family_names,
 )
 from edgeflare.statistics import CountedPair
 from edgeflare.store import Store, SurveyRecord
-from edgeflare.store.state import FaultThreshold
+from edgeflare.store.state import FaultThreshold, StoredFault
 
 __all__ = ["Fault", "FaultFigures", "FaultPair", "FaultThreshold", "fault_figures"]
 _WORST = 5
@@ -86,10 +86,11 @@ def fault_figures(store: Store) -> FaultFigures | None:
         for one in store.survey(replica, deviating=True)
     }
     faults = []
-    for fault in confirmed_faults(store):
-        faults.append(_fault(fault, inputs, store.kind))
-        for one in fault.members:
-            rest.pop((fault.replica, one.sample), None)
+    for replica, number, entry, members in confirmed_faults(store):
+        fault = _fault(entry, members, inputs, store.kind)
+        faults.append(replace(fault, replica=replica, number=number))
+        for one in members:
+            rest.pop((replica, one.sample), None)
     counts = [store.survey_counts(phase) for phase in ("pursuit", "check")]
     queries = {
         "pursuit": counts[0].survey,
@@ -100,16 +101,20 @@ def fault_figures(store: Store) -> FaultFigures | None:
     return FaultFigures(tuple(faults), queries, len(rest), len({*rest.values()}))
 
 
-def _fault(fault: ConfirmedFault, inputs: SurveyInputs, kind: AnswerKind[Any]) -> Fault:
-    entry = fault.entry
-    members = list({one.sample: one for one in reversed(fault.members)}.values())[::-1]
+def _fault(
+    entry: StoredFault,
+    surveyed: Sequence[SurveyRecord],
+    inputs: SurveyInputs,
+    kind: AnswerKind[Any],
+) -> Fault:
+    members = list({one.sample: one for one in reversed(surveyed)}.values())[::-1]
     checked = entry.checked
     assert checked is not None  # noqa: S101 - confirmed faults have it
     families = Counter(name for one in members for name in family_names(one))
     pairs = Counter((top_label(one.original), top_label(one.deployed)) for one in members)
     worst = sorted(members, key=_severity, reverse=True)[:_WORST]
     return Fault(
-        number=fault.number,
+        number=0,
         words=entry.words,
         thresholds=tuple(entry.thresholds),
         inputs=len(members),
@@ -123,7 +128,6 @@ def _fault(fault: ConfirmedFault, inputs: SurveyInputs, kind: AnswerKind[Any]) -
         precision=checked.precision,
         recall=checked.recall,
         worst=tuple(surveyed_input(one, inputs, kind) for one in worst),
-        replica=fault.replica,
     )
 
 

@@ -18,7 +18,7 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.statistics import CountedPair, clustered_interval, counted_pairs, median, spread
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
 from edgeflare.store import Store
-from edgeflare.store.columns import OutcomeColumns
+from edgeflare.store.columns import Arrays
 from edgeflare.store.records import SEARCH_ENDS
 from edgeflare.strategies.operators import changing, corruption_names, describe_mutations, join_last
 from edgeflare.types import TRIGGERS, Output, Status
@@ -152,7 +152,7 @@ def outcome_figures(store: Store) -> OutcomeFigures:
     )
 
 
-def _queries(store: Store, rows: OutcomeColumns) -> dict[str, int]:
+def _queries(store: Store, rows: Arrays) -> dict[str, int]:
     """Return the sums of all queries by what they were for, those of the survey among them."""
     surveyed = store.survey_counts()
     return {
@@ -165,7 +165,7 @@ def _queries(store: Store, rows: OutcomeColumns) -> dict[str, int]:
     }
 
 
-def _by_device(rows: OutcomeColumns) -> Iterator[DeviceFigures]:
+def _by_device(rows: Arrays) -> Iterator[DeviceFigures]:
     for name, replica in product(
         sorted(filter(None, rows.device_name.names)), sorted(rows.replica.names)
     ):

@@ -74,12 +74,11 @@ def _run(
         result = run_analysis(name, campaign, settings, context)
 
     def values() -> Any:
-        from pydantic import TypeAdapter
+        from edgeflare._internal.records import as_json
 
-        to_json = getattr(plugin, "to_json", None)
-        if to_json is not None:
-            return to_json(result)
-        return TypeAdapter(plugin.result).dump_python(result, mode="json")
+        if hasattr(plugin, "to_json"):
+            return plugin.to_json(result)
+        return result.to_json() if hasattr(result, "to_json") else as_json(result, plugin.result)
 
     def document() -> list[Block]:
         with ExitStack() as stack:

@@ -7,7 +7,7 @@ import filecmp
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -69,25 +69,16 @@ class Rung:
         return base.model_copy(update=update)
 
 
-class Ladder(NamedTuple):
-    """The rungs in order, the device's last, and what can't be told apart.
-
-    `questions` are further rungs on the device, for what only the device shows: a finding comes of
-    the first one's cause that it needs (see `charge`).
-    """
-
-    rungs: Sequence[Rung]
-    questions: Sequence[Rung]
-    notices: Sequence[Remark]
-
-
 def ladder_of(
     config: CampaignConfig,
     store: Store,
     devices: Sequence[Device],
     float_model: Path | None = None,
-) -> Ladder:
-    """Return the ladder of a campaign, whose `store` has what is known of both models.
+) -> tuple[Sequence[Rung], Sequence[Rung], Sequence[Remark]]:
+    """Return the rungs in order, the device's last; further ones there; and what can't be told apart.
+
+    A finding comes of the first further rung's cause that it needs (see `charge`). The `store` of the
+    campaign has what is known of both models.
 
     `float_model` is a file of the original before it was compressed, in the deployed one's format.
     Raises UsageError where the runtime of a file isn't known, or `float_model` can't be that.
@@ -129,7 +120,7 @@ def ladder_of(
     questions = (
         _questions(config.deployed, name, options, store, is_here=is_here) if on_host else []
     )
-    return Ladder(rungs, questions, notices)
+    return rungs, questions, notices
 
 
 def _last(on_host: str | None, *, is_here: bool) -> FindingCause:

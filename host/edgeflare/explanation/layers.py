@@ -118,11 +118,11 @@ def contributions(
     wanted = list(dict.fromkeys(one for cut in cuts for one in cut.matches))
     figures = {one: (_Sums(), _Sums()) for one in wanted}
     for sample in seeds[:: max(1, len(seeds) // _SEEDS)][:_SEEDS]:
-        read = _read(original, deployed, sample, wanted)
-        if same is not None and not _is_finite(read):
+        first, second, _ = _read(original, deployed, sample, wanted)
+        if same is not None and not _is_finite(second):
             continue
         for one, (_, sums) in figures.items():
-            sums.add(one, read, deployed.graph.grids.get(one.deployed))
+            sums.add(one, (first, second), deployed.graph.grids.get(one.deployed))
     margins: dict[str, list[float]] = {}
     changed, disturbed = 0.0, []
     held: list[tuple[ReadFinding, Mapping[str, Values]]] = []
@@ -136,17 +136,17 @@ def contributions(
         held.clear()
 
     for finding in findings:
-        read = _read(original, finding.deployed or deployed, finding.sample(), wanted)
-        change = abs(deployed.margin(read.raw, finding.labels) - finding.margins[1])
+        first, second, raw = _read(original, finding.deployed or deployed, finding.sample(), wanted)
+        change = abs(deployed.margin(raw, finding.labels) - finding.margins[1])
         changed = max(changed, change)
-        if same is not None and not (change <= SAME_ANSWER and _is_finite(read)):
+        if same is not None and not (change <= SAME_ANSWER and _is_finite(second)):
             disturbed.append(finding.id)
             continue
         for one, (sums, _) in figures.items():
-            sums.add(one, read, deployed.graph.grids.get(one.deployed))
+            sums.add(one, (first, second), deployed.graph.grids.get(one.deployed))
         margins[finding.id] = [finding.margins[0]]
-        held.append((finding, read.deployed))
-        if len(held) * sum(one.nbytes for one in read.deployed.values()) > _BYTES:
+        held.append((finding, second))
+        if len(held) * sum(one.nbytes for one in second.values()) > _BYTES:
             follow()
     follow()
     findings = [one for one in findings if one.id in margins]
@@ -220,26 +220,19 @@ def _with_margins(
     return _described(deployed, [(cuts[place].place, cuts[place].matches) for place in kept])
 
 
-class _Read(NamedTuple):
-    """Both models' tensors on one input by name, and the deployed model's raw output."""
-
-    original: Mapping[str, Values]
-    deployed: Mapping[str, Values]
-    raw: Any
-
-
 def _read(
     original: ReadModel, deployed: ReadModel, sample: Sample, wanted: Sequence[Match]
-) -> _Read:
+) -> tuple[Mapping[str, Values], Mapping[str, Values], Any]:
+    """Return both models' tensors on one input by name, and the deployed model's raw output."""
     first = original.read(sample, {one.original for one in wanted})
     second = dict(deployed.read(sample, {one.deployed for one in wanted}))
     raw = second.pop(deployed.graph.output)
-    return _Read(first, second, raw)
+    return first, second, raw
 
 
-def _is_finite(read: _Read) -> bool:
+def _is_finite(tensors: Mapping[str, Values]) -> bool:
     """Whether all of the deployed model's tensors are finite: a device may send what it likes."""
-    return all(bool(np.isfinite(one).all()) for one in read.deployed.values())
+    return all(bool(np.isfinite(one).all()) for one in tensors.values())
 
 
 def _matches(
@@ -344,10 +337,15 @@ class _Sums:
     used: set[int] = field(default_factory=set)
     levels: int = 0
 
-    def add(self, match: Match, read: "_Read", grid: Grid | None) -> None:
-        """Add one input's values; `grid` is that of the deployed tensor."""
-        deployed = match.in_original(read.deployed[match.deployed])
-        exact = read.original[match.original].astype(np.float64)
+    def add(
+        self,
+        match: Match,
+        read: tuple[Mapping[str, Values], Mapping[str, Values]],
+        grid: Grid | None,
+    ) -> None:
+        """Add one input's values of both models; `grid` is that of the deployed tensor."""
+        deployed = match.in_original(read[1][match.deployed])
+        exact = read[0][match.original].astype(np.float64)
         self.signal += float((exact**2).sum())
         self.noise += float(((exact - deployed) ** 2).sum())
         self.count += exact.size

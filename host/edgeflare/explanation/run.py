@@ -127,7 +127,7 @@ def _explained(
     float_model: Path | None,
     device_queries: int,
 ) -> Explanation:
-    ladder = ladder_of(walk.config, store, walk.devices, float_model)
+    ladder, device_rungs, remarks = ladder_of(walk.config, store, walk.devices, float_model)
     inputs = {one.id: one for one in source.inputs()}
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
@@ -139,8 +139,8 @@ def _explained(
                 + (f"; {stated.path.name} draws random numbers ({', '.join(drawn)})" * bool(drawn))
             )
         raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
-    cost = (1 + walk.config.search.confirmations) * (1 + len(ladder.questions))
-    cost += _run_one_file(ladder.rungs) and ladder.rungs[-2].deployed.runtime == "tflite"
+    cost = (1 + walk.config.search.confirmations) * (1 + len(device_rungs))
+    cost += _run_one_file(ladder) and ladder[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":
         cost *= len(walk.devices)
     chosen = _evenly(found, device_queries // cost)
@@ -148,8 +148,8 @@ def _explained(
         raise UsageError(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
-    notices: list[Remark | str] = [*ladder.notices]
-    begun = walk.begun(ladder.rungs[0], set(found))
+    notices: list[Remark | str] = [*remarks]
+    begun = walk.begun(ladder[0], set(found))
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
         folder = deletion_text(store.folder / EXPLANATION_FOLDER)
@@ -160,7 +160,7 @@ def _explained(
     rungs: dict[Rung, Mapping[str, Answers]] = {}
     seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
     by_distance = is_measured(dict(walk.config.search))
-    for rung in ladder.rungs:
+    for rung in ladder:
         is_float_model = rung.cause == "conversion" and not rung.runs_file
         asked = [*chosen, *(seeds if rung.cause == "preprocessing" or is_float_model else [])]
         answers = _of_each(walk.answers(rung, asked), asked, inputs)
@@ -179,9 +179,9 @@ def _explained(
             notices.append(Remark("preprocessing unknown"))
     stored = stored_answers(store, {name: inputs[name] for name in chosen})
     faults = {
-        survey_id(member): fault.entry.words
-        for fault in confirmed_faults(store)
-        for member in fault.members
+        survey_id(member): entry.words
+        for *_, entry, members in confirmed_faults(store)
+        for member in members
     }
 
     def charged(name: str, questions: Mapping[Rung, Mapping[str, Answers]]) -> ExplainedFinding:
@@ -208,7 +208,7 @@ def _explained(
     ]
     further = {
         rung: _of_each(walk.answers(rung, of_device), of_device, inputs)
-        for rung in ladder.questions
+        for rung in device_rungs
         if of_device
     }
     device_layers: Layers | None = None
@@ -228,7 +228,7 @@ def _explained(
         layers=layers,
         device_layers=device_layers,
         device_unread=unread,
-        replay=walk.stored_as(ladder.rungs[-1]),
+        replay=walk.stored_as(ladder[-1]),
     )
 
 

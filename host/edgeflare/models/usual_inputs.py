@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,31 +20,25 @@ _FEW_LEVELS = 64
 """A quantised input that tells fewer of the 256 levels apart was made for another scaling."""
 
 
-class Scaling(NamedTuple):
-    """How levels of pixels become values, (level * scale - mean) / std, as `InputSpec` has it."""
-
-    scale: tuple[float, float] = (1.0, 1.0)
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
-
-
-USUAL_SCALINGS = (
-    Scaling(_SCALED_BY_255),
-    Scaling(mean=(127.5,), std=(127.5,)),
-    Scaling(_SCALED_BY_255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    Scaling(),
-    Scaling(mean=(127.0,), std=(128.0,)),
-    Scaling(mean=(123.68, 116.779, 103.939)),
-    Scaling(_SCALED_BY_255, (0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)),
-    Scaling(
+Scaling: TypeAlias = tuple[tuple[float, float], tuple[float, ...], tuple[float, ...]]
+"""Scale, mean and std of `InputSpec`: levels of pixels become (level * scale - mean) / std."""
+USUAL_SCALINGS: tuple[Scaling, ...] = (
+    (_SCALED_BY_255, (0.0,), (1.0,)),
+    ((1.0, 1.0), (127.5,), (127.5,)),
+    (_SCALED_BY_255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    ((1.0, 1.0), (0.0,), (1.0,)),
+    ((1.0, 1.0), (127.0,), (128.0,)),
+    ((1.0, 1.0), (123.68, 116.779, 103.939), (1.0,)),
+    (_SCALED_BY_255, (0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)),
+    (
         _SCALED_BY_255,
         (0.48145466, 0.4578275, 0.40821073),
         (0.26862954, 0.26130258, 0.27577711),
     ),
-    Scaling(_SCALED_BY_255, (0.1307,), (0.3081,)),
-    Scaling(mean=(128.0,)),
-    Scaling((1.0, 128.0)),
-    Scaling(mean=(255.0,), std=(-255.0,)),
+    (_SCALED_BY_255, (0.1307,), (0.3081,)),
+    ((1.0, 1.0), (128.0,), (1.0,)),
+    ((1.0, 128.0), (0.0,), (1.0,)),
+    ((1.0, 1.0), (255.0,), (-255.0,)),
 )
 """Scalings that are tried, the most usual first; those of three channels are in the order of RGB."""
 _OTHER_RANK = len(USUAL_SCALINGS) // 2
@@ -142,15 +136,13 @@ def _scalings(spec: InputSpec, other: InputSpec, color: str) -> Iterator[InputSp
 
     Those of three channels keep each channel's numbers, in either order.
     """
-    own = [(Scaling(one.scale, one.mean, one.std), one.color) for one in (spec, other)]
+    own = [((one.scale, one.mean, one.std), one.color) for one in (spec, other)]
     seen: list[NDArray[np.float64]] = []
-    for scaling, order in [*own, *((one, "RGB") for one in USUAL_SCALINGS)]:
-        if max(len(scaling.mean), len(scaling.std)) > spec.channels:
+    for (scale, mean, std), order in [*own, *((one, "RGB") for one in USUAL_SCALINGS)]:
+        if max(len(mean), len(std)) > spec.channels:
             continue
         turned = -1 if (order == "BGR") != (color == "BGR") else 1
-        made = spec._replace(
-            color=color, scale=scaling.scale, mean=scaling.mean[::turned], std=scaling.std[::turned]
-        )
+        made = spec._replace(color=color, scale=scale, mean=mean[::turned], std=std[::turned])
         levels = _levels(made)
         if not any(_alike(levels, one) for one in seen):
             seen.append(levels)
@@ -190,13 +182,11 @@ def unusualness(spec: InputSpec, *, stated: bool = False) -> float:
     """
     levels = _levels(spec)
     rank = _OTHER_RANK
-    for place, scaling in enumerate(USUAL_SCALINGS):
-        if max(len(scaling.mean), len(scaling.std)) > spec.channels:
+    for place, (scale, mean, std) in enumerate(USUAL_SCALINGS):
+        if max(len(mean), len(std)) > spec.channels:
             continue
         turn = -1 if spec.color == "BGR" else 1
-        usual = spec._replace(
-            scale=scaling.scale, mean=scaling.mean[::turn], std=scaling.std[::turn]
-        )
+        usual = spec._replace(scale=scale, mean=mean[::turn], std=std[::turn])
         if _alike(levels, _levels(usual)):
             rank = place
             break

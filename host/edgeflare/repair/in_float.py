@@ -1,7 +1,6 @@
 """Which operators of an original a recipe leaves in float: large contributions, a detector's head."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.errors import ModelError
@@ -20,15 +19,13 @@ HEADS = {HEAD_SPLIT: "head", HEAD_FLOAT: "head, weights"}
 """What is in float by the recipes of heads."""
 
 
-class Layer(NamedTuple):
-    """A layer with a large contribution: its name, and the tensors that its operators make."""
+def largest_layers(
+    config: CampaignConfig, store: Store, count: int
+) -> tuple[list[tuple[str, tuple[str, ...]]], str]:
+    """Return the layers with the largest contributions, the largest first, and why there are none.
 
-    name: str
-    tensors: tuple[str, ...]
-
-
-def largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[list[Layer], str]:
-    """Return the layers with the largest contributions, the largest first, and why there are none."""
+    Each has the tensors that its operators make.
+    """
     if not count:
         return [], ""
     explanation = stored_explanation(store)
@@ -43,7 +40,7 @@ def largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[li
     graph = open_graph(config.original.path, about["runtime"]["name"], {}, about["output"]["name"])
     makers = {name: one for one in graph.operations for name in one.outputs}
     ends = {name for layer in known.layers for name in layer.name.split(", ")}
-    found: list[Layer] = []
+    found: list[tuple[str, tuple[str, ...]]] = []
     kept: set[str] = set()
     for layer in sorted(known.layers, key=lambda one: -one.mean):
         if layer.mean <= 0 or len(found) == count:
@@ -59,7 +56,7 @@ def largest_layers(config: CampaignConfig, store: Store, count: int) -> tuple[li
         if 2 * len(kept) > len(makers):  # of another network: it stands for all before it
             return found, repair.layer_is_too_much(layer.name)
         if tensors:
-            found.append(Layer(layer.name, tuple(tensors)))
+            found.append((layer.name, tuple(tensors)))
     return found, ""
 
 

@@ -41,7 +41,7 @@ from edgeflare.models.quantized import (
     make_quantized,
     script_of,
 )
-from edgeflare.repair.in_float import HEADS, Layer, largest_layers
+from edgeflare.repair.in_float import HEADS, largest_layers
 from edgeflare.repair.search_again import REPAIR_FOLDER, campaign_config
 from edgeflare.repair.tflite_recipes import (
     TFLITE_RECIPES,
@@ -391,7 +391,7 @@ def recipes_campaign(
     )
 
 
-def _figures(ranked: RankedModel, layers: Sequence[Layer]) -> RecipeFigures:
+def _figures(ranked: RankedModel, layers: Sequence[tuple[str, tuple[str, ...]]]) -> RecipeFigures:
     summary = summarize(Path(ranked.folder))
     answers = summary.answers
     counts = None if answers is None else summary.kind.seed_differences(answers.figures)
@@ -409,7 +409,7 @@ def _figures(ranked: RankedModel, layers: Sequence[Layer]) -> RecipeFigures:
         natural=figures.seed_deviates,
         latency_s=max(known, default=figures.seconds_per_inference),
         confident=rate.rate if rate else None,
-        in_float=(head,) if head else tuple(layer.name for layer in layers[:count]),
+        in_float=(head,) if head else tuple(name for name, _ in layers[:count]),
         searched=figures.searched,
         found=figures.found,
         queries=figures.queries.value if figures.queries else None,
@@ -566,9 +566,11 @@ class _TFLiteMaker:
         return tflite_script(self._recipes[name], self._original, _CALIBRATION, made, version)
 
 
-def _in_float(layers: Sequence[Layer]) -> Iterable[tuple[str, tuple[str, ...]]]:
+def _in_float(
+    layers: Sequence[tuple[str, tuple[str, ...]]],
+) -> Iterable[tuple[str, tuple[str, ...]]]:
     """Yield a recipe's name and its tensors, for the first of the layers, the first two, and so on."""
     tensors: tuple[str, ...] = ()
-    for number, one in enumerate(layers, 1):
-        tensors += tuple(name for name in one.tensors if name not in tensors)
+    for number, (_, made) in enumerate(layers, 1):
+        tensors += tuple(name for name in made if name not in tensors)
         yield f"{_FLOAT_NAME}{number}", tensors

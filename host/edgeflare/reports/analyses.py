@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -57,9 +57,6 @@ class _Soundness(Analysis[SoundnessSettings, Soundness]):
         blocks = (Text(soundness_sentence(result), TONES[result.verdict]), Listing(evidence))
         yield Section("soundness", "Verdict", blocks, order=10)
 
-    def to_json(self, result: Soundness) -> dict[str, Any]:
-        return result.to_json()
-
 
 class AgreementSettings(BaseModel):
     """There are none."""
@@ -107,9 +104,6 @@ class _Compare(Analysis[CompareSettings, Comparison]):
     def sections(self, result: Comparison) -> Iterator[Section]:  # type: ignore[override]
         blocks = tuple(ranking_document(result.ranking, result.failed))
         yield Section("compare", "Candidates compared", blocks)
-
-    def to_json(self, result: Comparison) -> dict[str, Any]:
-        return result.to_json()
 
     def advice(self, result: Comparison) -> str:
         where = result.folder or Path(result.ranking.candidates[0].folder).parent

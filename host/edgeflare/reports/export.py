@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from edgeflare._internal.files import is_disk_full, read_regular, replacing, write_whole
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis.findings import (
     count_findings,
     has_input,
@@ -79,7 +80,7 @@ def translate_report_errors(path: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class ExportReport:
+class ExportReport(JsonRecord):
     """What an export wrote: findings by status, and files.
 
     `survey_findings` are the confident deviations of the survey, which are not among the findings.
@@ -92,10 +93,6 @@ class ExportReport:
     files: int
     survey_findings: int = 0
     notices: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 def export_campaign(

@@ -8,7 +8,7 @@ import ssl
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http.client import HTTPException
 from itertools import zip_longest
 from pathlib import Path
@@ -18,6 +18,7 @@ from urllib.parse import unquote_plus
 from urllib.request import urlopen
 
 from edgeflare._internal import extras
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import clean_text, counted
 from edgeflare._version import __version__
 from edgeflare.analysis.summary import Summary
@@ -55,7 +56,7 @@ _NO_NAME = re.compile(r"[^\w. -]")
 
 
 @dataclass(frozen=True)
-class MlflowRun:
+class MlflowRun(JsonRecord):
     """The run that a campaign was logged as: where it is, and how much it has.
 
     `is_new` is False where an earlier export of the same campaign was brought up to date.
@@ -68,10 +69,6 @@ class MlflowRun:
     metrics: int
     params: int
     artifacts: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 def log_to_mlflow(

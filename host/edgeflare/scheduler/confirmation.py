@@ -4,6 +4,7 @@ Where the finding does not repeat, less severe inputs are tried.
 """
 
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from edgeflare.answers.metrics import is_same_answer
@@ -39,12 +40,13 @@ class UnconfirmedTrigger(NamedTuple):
     deployed: Output | None = None
 
 
-class Confirmed(NamedTuple):
-    """The result of confirming: fields of `SearchJobResult`."""
+@dataclass(frozen=True)
+class Confirmed:
+    """An input, both models' answers to it, and how many repetitions confirmed them."""
 
     status: Status
-    sample: Sample
-    sample_digest: str
+    sample: Sample | None = None
+    sample_digest: str | None = None
     outputs: Outputs | None = None
     mutations: Sequence[dict[str, Any]] = ()
     confirmed: int = 0
@@ -68,16 +70,16 @@ def confirm(
             continue
         start = Confirmed(finding.status, sample, digest, mutations=mutations)
         before = None if unconfirmed else finding.deployed
-        one = yield from _repeated(start, before, samples, times, counters)
+        one = yield from _repeated(start, digest, before, samples, times, counters)
         if one.status is finding.status:
             detail = _join(
                 not_repeated("more", list(unconfirmed)), finding.detail, *_errors(unconfirmed)
             )
-            return one._replace(detail=detail)
+            return replace(one, detail=detail)
         unconfirmed[digest] = one
     first, *others = unconfirmed
     detail = _join(not_repeated("less", others), finding.detail, *_errors(unconfirmed))
-    return unconfirmed[first]._replace(detail=detail)
+    return replace(unconfirmed[first], detail=detail)
 
 
 def _inputs(finding: UnconfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict[str, Any]]]]:
@@ -89,6 +91,7 @@ def _inputs(finding: UnconfirmedTrigger) -> Iterator[tuple[Sample, Sequence[dict
 
 def _repeated(
     start: Confirmed,
+    digest: str,
     before: Output | None,
     samples: SampleStore,
     times: int,
@@ -100,19 +103,19 @@ def _repeated(
     found = start
     for number in range(times):
         counters.confirmation += 1
-        stored = samples.get_sample(start.sample_digest)
+        stored = samples.get_sample(digest)
         try:
             answer = yield Ask((stored,))
         except InferenceFailedError as error:
-            return Confirmed(Status.FAILED, stored, start.sample_digest, detail=str(error))
+            return Confirmed(Status.FAILED, stored, digest, detail=str(error))
         outputs = answer.outputs[0]
         if outputs.decision is not wanted:
-            return found._replace(status=Status.UNSTABLE, outputs=outputs)
+            return replace(found, status=Status.UNSTABLE, outputs=outputs)
         repeated = outputs.deployed
         if before is not None and repeated is not None and not is_same_answer(before, repeated):
-            return found._replace(status=Status.UNSTABLE, outputs=outputs, detail=NOT_REPEATABLE)
+            return replace(found, status=Status.UNSTABLE, outputs=outputs, detail=NOT_REPEATABLE)
         before = repeated
-        found = found._replace(outputs=outputs, confirmed=number + 1)
+        found = replace(found, outputs=outputs, confirmed=number + 1)
     return found
 
 

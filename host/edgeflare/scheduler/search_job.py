@@ -10,7 +10,7 @@ import numpy as np
 from edgeflare.answers.oracles import LabelOracle, Oracle, has_margin_below, margins
 from edgeflare.errors import EdgeFlareError, InferenceFailedError, StrategyError
 from edgeflare.metrics import l2, linf
-from edgeflare.scheduler.confirmation import SampleStore, UnconfirmedTrigger, confirm
+from edgeflare.scheduler.confirmation import Confirmed, SampleStore, UnconfirmedTrigger, confirm
 from edgeflare.scheduler.job import Budget, Counters, JobRun
 from edgeflare.types import (
     Answer,
@@ -146,8 +146,8 @@ class QueryMeter:
         self.counters.host_only += count
 
 
-@dataclass(frozen=True)
-class SearchJobResult:
+@dataclass(frozen=True, kw_only=True)
+class SearchJobResult(Confirmed):
     """How the search from one seed ended.
 
     `sample` is the triggering (or unstable, or non-finite) input, or the only one of a failed
@@ -163,14 +163,7 @@ class SearchJobResult:
 
     seed: Seed
     chain_seed: int
-    status: Status
     counters: Counters
-    sample: Sample | None = None
-    sample_digest: str | None = None
-    outputs: Outputs | None = None
-    mutations: Sequence[dict[str, Any]] = ()
-    confirmed: int = 0
-    detail: str = ""
     front: Sequence[FrontPoint] = ()
     mostly_below_floor: bool = False
     lost_queries: int = 0
@@ -315,7 +308,7 @@ class SearchJob:
         found = yield from confirm(
             finding, settings.sample_store, settings.confirmations, self.counters
         )
-        return self._result(**found._asdict())
+        return self._result(**vars(found))
 
     def _failed(self, samples: Sequence[Sample], error: InferenceFailedError) -> SearchJobResult:
         """Keep the input on which the device can't answer, where it is known which one that is."""
@@ -329,7 +322,9 @@ class SearchJob:
     def _result(self, status: Status, **found: Any) -> SearchJobResult:
         number = chain_seed(self.settings.campaign_seed, self.seed.id)
         front = self.front.points
-        return SearchJobResult(self.seed, number, status, self.counters, front=front, **found)
+        return SearchJobResult(
+            status, seed=self.seed, chain_seed=number, counters=self.counters, front=front, **found
+        )
 
 
 _SAMPLES_HELD = 20

@@ -139,7 +139,7 @@ def add(
 
 
 def newest(database: Database, name: str, kind: type[_T], parts: Sequence[str]) -> _T | None:
-    """Return the result of the newest finished run; None of one with figures that aren't known.
+    """Return the result of the run that finished last; None of one with figures that aren't known.
 
     Figures that aren't finite aren't known: `parts` with some are left out.
     """
@@ -147,7 +147,8 @@ def newest(database: Database, name: str, kind: type[_T], parts: Sequence[str]) 
         _RUNS.c.name == name, _RUNS.c.state == _FINISHED
     )
     with database.reading(f"the result {name!r}") as connection:
-        text = connection.execute(query.order_by(_RUNS.c.position.desc()).limit(1)).scalar()
+        newest = (_RUNS.c.made.desc().nulls_last(), _RUNS.c.position.desc())
+        text = connection.execute(query.order_by(*newest).limit(1)).scalar()
         try:
             return documents.result_from(kind, read_json(text or "null", unknown=True), parts)
         except ValueError:

@@ -3,11 +3,24 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, Table, Text, cast, func, select, tuple_
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Integer,
+    Select,
+    Table,
+    Text,
+    cast,
+    func,
+    select,
+    tuple_,
+)
 
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database
@@ -34,57 +47,28 @@ class Texts(NamedTuple):
         return np.isin(self.codes, [place for place, one in enumerate(self.names) if one in names])
 
 
-class OutcomeColumns(NamedTuple):
-    """The figures of all outcomes, an array a column, in the order they were added.
+class Arrays:
+    """The figures of a table's rows: of each an array [rows], or `Texts`, of the name it has in the record.
 
-    All have the shape [outcomes]. `position` is what `Store.outcomes_at` takes, `seed` the seed's
-    place among all seeds. Labels, margins and distances are NaN where there are none. The rest is
-    as in `OutcomeRecord`.
+    `position` is what `Store.outcomes_at` or `Store.survey_at` takes, `seed` the seed's place among
+    all seeds. A number that is None in some record is a float, NaN there; others are of their type.
+
+    Beside these, outcomes have `searched` and `first_queries` of `OutcomeRecord`, and `has_trigger`;
+    answers of a survey have `repeated`: the replica was asked about the same input before.
     """
 
-    position: NDArray[np.int64]
     status: Texts
-    seed: NDArray[np.int64]
     replica: Texts
     device_name: Texts
     detail: Texts
-    searched: NDArray[np.bool_]
-    has_trigger: NDArray[np.bool_]
-    seed_queries: NDArray[np.int64]
-    search_queries: NDArray[np.int64]
-    confirmation_queries: NDArray[np.int64]
-    host_only_queries: NDArray[np.int64]
-    round_trips: NDArray[np.int64]
-    first_queries: NDArray[np.int64]
-    seconds: NDArray[np.float64]
-    original_label: NDArray[np.float64]
-    deployed_label: NDArray[np.float64]
-    original_margin: NDArray[np.float64]
-    deployed_margin: NDArray[np.float64]
-    l2: NDArray[np.float64]
-    linf: NDArray[np.float64]
-    snr_db: NDArray[np.float64]
-
-
-class SurveyColumns(NamedTuple):
-    """The answers of one phase of a survey without scores and parameters, an array a column.
-
-    All have the shape [inputs], in the order of `Store.survey`. `position` is what
-    `Store.survey_at` takes, `seed` the seed's place among all seeds. Margins and total variation
-    are NaN where there are none. `repeated`: the replica was asked about the same input before.
-    """
-
-    position: NDArray[np.int64]
-    seed: NDArray[np.int64]
-    severity: NDArray[np.int64]
     family: Texts
-    replica: Texts
     decision: Texts
-    confident_deviation: NDArray[np.bool_]
-    original_margin: NDArray[np.float64]
-    deployed_margin: NDArray[np.float64]
-    total_variation: NDArray[np.float64]
-    repeated: NDArray[np.bool_]
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        vars(self).update(columns)
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        raise AttributeError(f"these rows have no {name}")
 
 
 class LabelCounts(NamedTuple):
@@ -102,42 +86,39 @@ class Columns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def outcomes(self) -> OutcomeColumns:
-        """The figures of all outcomes; of 100,000 outcomes about 20 MB."""
+    def outcomes(self) -> Arrays:
+        """The figures of all outcomes in the order they were added; of 100,000 about 20 MB."""
         table = _OUTCOMES.c
         first = table.front[(0, "queries")].as_integer()
-        made: dict[str, Any] = {
-            **table,
-            "searched": queries.SEARCHED,
-            "has_trigger": table.trigger.is_not(None),
-            "first_queries": func.coalesce(first, table.search_queries),
-        }
-        types = _types(OutcomeColumns)
-        query = select(*(made[name] for name in types)).order_by(table.position)
+        query = select(
+            *_figures(_OUTCOMES),
+            queries.SEARCHED.label("searched"),
+            table.trigger.is_not(None).label("has_trigger"),
+            func.coalesce(first, table.search_queries).label("first_queries"),
+        ).order_by(table.position)
         with self._database.reading("the table outcomes of its database") as connection:
-            found = OutcomeColumns(**_read(connection, query, types))
+            found = Arrays(_read(connection, query))
             set(map(Status, found.status.names))  # ValueError for another
         return found
 
-    def survey(self, phase: str) -> SurveyColumns:
-        """The figures of a phase's answers; of 100,000 inputs about 10 MB."""
+    def survey(self, phase: str) -> Arrays:
+        """The figures of a phase's answers in the order of `Store.survey`; of 100,000 about 10 MB."""
         table = _SURVEY.c
-        types = _types(SurveyColumns)
         this, whose = table.phase == phase, (table.replica, table.sample)
-        query = select(*(table[name] for name in types)).where(this).order_by(*ORDER)
+        query = select(*_figures(_SURVEY)).where(this).order_by(*ORDER)
         several = select(*whose).where(this).group_by(*whose).having(func.count() > 1)
         same = select(table.position, *whose).where(this, tuple_(*whose).in_(several))
         seen: set[tuple[str, str]] = set()
         again: list[int] = []
         with self._database.reading(TABLE) as connection:
-            found = _read(connection, query, types)
+            found = _read(connection, query)
             set(map(Decision, found["decision"].names))  # ValueError for another
             if connection.execute(several.limit(1)).first() is not None:
                 for position, *input_ in connection.execute(same.order_by(*ORDER)):
                     if (one := tuple(input_)) in seen:
                         again.append(position)
                     seen.add(one)
-        return SurveyColumns(**found, repeated=np.isin(found["position"], again))
+        return Arrays({**found, "repeated": np.isin(found["position"], again)})
 
     def outcome_names(self, status: Status) -> list[tuple[int, str, str]]:
         """Position, seed and replica of each outcome of this status, in the order they were added."""
@@ -234,23 +215,24 @@ class Columns:
         return unsure, failures
 
 
-def _types(kind: type[NamedTuple]) -> dict[str, type[Any]]:
-    """Return the type of each column of a table's class, in order; str of `Texts`."""
-    hints = get_type_hints(kind)
-    return {
-        name: str if hint is Texts else get_args(get_args(hint)[1])[0]
-        for name, hint in hints.items()
-        if name != "repeated"
-    }
+def _figures(table: Table) -> list[Column[Any]]:
+    """Return the columns of a table that have numbers, and those of texts of which few differ."""
+    kinds, texts = (Boolean, Double, Integer), get_type_hints(Arrays)
+    return [one for one in table.c if isinstance(one.type, kinds) or one.key in texts]
 
 
-def _read(
-    connection: Connection, query: Select[Any], types: Mapping[str, type[Any]]
-) -> dict[str, Any]:
+def _dtype(column: Any) -> type[Any]:
+    """Return the type of a column's array; str of `Texts`."""
+    kind: type[Any] = column.type.python_type
+    return float if kind is int and getattr(column, "nullable", False) else kind
+
+
+def _read(connection: Connection, query: Select[Any]) -> dict[str, Any]:
     """Return each column of the query as an array of its type, as `Texts` of the type str.
 
     A number that is missing is NaN. Raises ValueError for a value of another type, and infinity.
     """
+    types = {str(column.key): _dtype(column) for column in query.selected_columns}
     codes: dict[str, dict[Any, int]] = {name: {} for name, kind in types.items() if kind is str}
     pages: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0)] for name in types}
     for rows in connection.execute(query).partitions(_PAGE):

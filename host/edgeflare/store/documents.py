@@ -51,16 +51,7 @@ class _Model(TypedDict, total=False):
     gallery: dict[str, Any]
 
 
-class _Models(TypedDict):
-    original: _Model
-    deployed: _Model
-
-
-class _ModelSection(TypedDict, total=False):
-    path: str
-
-
-class _SeedsSection(TypedDict, total=False):
+class _Section(TypedDict, total=False):
     path: str
     labels: str | None
 
@@ -78,9 +69,9 @@ class _SearchSection(TypedDict, total=False):
 
 
 class _Config(TypedDict, total=False):
-    original: _ModelSection
-    deployed: _ModelSection
-    seeds: _SeedsSection
+    original: _Section
+    deployed: _Section
+    seeds: _Section
     devices: list[str]
     search: _SearchSection
     fleet: dict[str, Any]
@@ -141,7 +132,10 @@ def config(value: Any) -> dict[str, Any]:
 
 def models(value: Any) -> dict[str, Any]:
     """Return what is known of the two models, checked; {} at first."""
-    return {} if value == {} else dict(_checked(_Models, value))
+    found = dict(_checked(dict[str, _Model], value))
+    if found and (missing := {"original", "deployed"} - found.keys()):
+        raise ValueError(f"{min(missing)} is missing")
+    return found
 
 
 def storable(read: Callable[[Any], _T], value: Any) -> Any:

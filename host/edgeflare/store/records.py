@@ -77,28 +77,49 @@ class EnvironmentRecord:
 
 
 @dataclass(frozen=True)
-class OutcomeRecord:
+class OfSeed:
+    """What is stored of one seed and one replica.
+
+    `replica` is "" in a pool of devices that shares the seeds, and the device's name where each
+    device searches for itself.
+    """
+
+    __pydantic_config__ = _WITH_ARRAYS
+
+    seed_id: str
+    replica: ShortName = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnsweredInput(OfSeed):
+    """An input made from a seed, which the device `device_name` was asked about.
+
+    The margins are those of both models' answers, top-1 minus top-2 probability of class scores, None
+    where there are none. `detail` says what went wrong.
+    """
+
+    original_margin: float | None = None
+    deployed_margin: float | None = None
+    device_name: Name = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class OutcomeRecord(AnsweredInput):
     """How the search from one seed ended, with everything needed to see it again.
 
     `trigger` is the digest of the stored sample; `original` and `deployed` are both models' answers
-    to it, with the labels (None of transcripts) and margins (top-1 minus top-2) they give. `l2` and
+    to it, with the labels (None of transcripts) they give. `l2` and
     `linf` are the distances to the seed, `snr_db` that of audio as a ratio in dB, as
     `edgeflare.metrics` has them. `seconds` is search time without queueing, as `Budget` counts it,
     `round_trips` the search's requests to the device; `device_seconds` is the device's own time for
     all queries of the search and its confirmations: divided by their number it is the mean latency
     of inference. `front` has the deviations that no earlier one of the search exceeds in both
     margin and distance. `confirmed` counts how often the stored bytes gave the same answer again.
-    `device` is the digest that `Store.add_device` returned and `device_name` what it is called;
-    `environment` is filled in by the store: the digest of the host's environment in force when the
-    outcome was added.
-
-    `replica` is "" in a pool of devices that shares the seeds, and the device's name where each
-    device searches for itself; a seed has one outcome a replica.
+    `device` is the digest that `Store.add_device` returned; `environment` is filled in by the store: the digest of the host's environment in force when the
+    outcome was added. A seed has one outcome a replica.
     """
 
-    __pydantic_config__ = _WITH_ARRAYS
-
-    seed_id: str
     status: Status
     chain_seed: BigNumber
     seed_queries: int = 0
@@ -109,24 +130,19 @@ class OutcomeRecord:
     seconds: float = 0.0
     device_seconds: float = 0.0
     device: str | None = None
-    device_name: Name = ""
     trigger: SampleDigest | None = None
     original: Output | None = None
     deployed: Output | None = None
     original_label: int | None = None
     deployed_label: int | None = None
-    original_margin: float | None = None
-    deployed_margin: float | None = None
     l2: float | None = None
     linf: int | None = None
     snr_db: float | None = None
     front: Sequence[FrontPoint] = ()
     mutations: Sequence[dict[str, Any]] = ()
-    detail: str = ""
     confirmed: int = 0
     finished_at: datetime = field(default_factory=_now)
     environment: str | None = None
-    replica: ShortName = ""
 
     @property
     def searched(self) -> bool:
@@ -174,7 +190,7 @@ class OutcomeCounts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReplayRecord:
+class ReplayRecord(OfSeed):
     """What one device answers to a triggering input that another replica, or the pool, found.
 
     `replica` is the one whose trigger it is, `on_device` the device that answered, `trigger` the
@@ -182,10 +198,7 @@ class ReplayRecord:
     the label it gives and the oracle's decision on it and the original's.
     """
 
-    __pydantic_config__ = _WITH_ARRAYS
-
-    seed_id: str
-    replica: ShortName
+    replica: ShortName = field()
     on_device: ShortName
     trigger: SampleDigest
     deployed: Output
@@ -237,30 +250,28 @@ _Share: TypeAlias = Annotated[float, Field(ge=0, le=1.000001)]
 
 
 @dataclass(frozen=True)
-class SurveyedSeed:
+class SurveyedSeed(OfSeed):
     """What the survey from one seed cost; it is there once that is finished.
 
     `phase` and `round` say which part of a survey it was: an even survey has one round.
     `survey_queries` are inputs that the deployed model was asked about, `confirmation_queries`
     repetitions of findings, `host_only_queries` inputs given to the original alone.
     `device_seconds` is the device's own time for them. `detail` says why the original could not
-    answer on the inputs, where it could not. `replica` is as in `OutcomeRecord`.
+    answer on the inputs, where it could not.
     """
 
-    seed_id: str
     survey_queries: int = 0
     confirmation_queries: int = 0
     host_only_queries: int = 0
     device_seconds: float = 0.0
     device_name: Name = ""
     detail: str = ""
-    replica: ShortName = ""
     phase: SurveyPhase = "survey"
     round: int = 0
 
 
 @dataclass(frozen=True)
-class SurveyRecord:
+class SurveyRecord(AnsweredInput):
     """Both models' answers to one input far from a seed, at which the original is sure.
 
     `number` is its place within seed and phase, from 0. `family`, `severity` (1 to 5) and `params`
@@ -268,16 +279,13 @@ class SurveyRecord:
     else they are made again of the parameters. `deployed` is None, and the decision undecided,
     where the deployed model couldn't answer; `detail` says why then.
 
-    `original_margin` and `deployed_margin` are as in `OutcomeRecord`. `total_variation` is that of
+    `total_variation` is that of
     both models' probabilities, 0 to 1: 1 where the deployed model's are NaN or infinite, None of
     transcripts and labels without scores. `confident_deviation`: the deployed model decides
     differently, or answers NaN or infinity, and did so in every repetition (`confirmed` counts
     them).
     """
 
-    __pydantic_config__ = _WITH_ARRAYS
-
-    seed_id: str
     number: int
     family: Annotated[str, String(100)]
     severity: Annotated[int, Field(ge=1, le=5)]
@@ -286,14 +294,9 @@ class SurveyRecord:
     original: Output
     deployed: Output | None
     decision: Decision
-    original_margin: float | None = None
-    deployed_margin: float | None = None
     total_variation: _Share | None = None
     confident_deviation: bool = False
     confirmed: int = 0
-    device_name: Name = ""
-    detail: str = ""
-    replica: ShortName = ""
     phase: SurveyPhase = "survey"
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted
 from edgeflare.analysis import RunContext
 from edgeflare.answers.metrics import class_scores, is_finite
@@ -44,7 +45,6 @@ from edgeflare_whitebox.stored import (
     ClassIndex,
     Count,
     ProfileSettings,
-    Result,
     Share,
     Tell,
     answered_activations,
@@ -53,8 +53,14 @@ from edgeflare_whitebox.stored import (
     profile_samples,
     profile_source,
     silent,
-    skipped_notices,
     stored_original,
+)
+from edgeflare_whitebox.words.inspections import (
+    NOT_FINITE,
+    OF_FIRST,
+    WITHOUT_LABELS,
+    few_inputs,
+    skipped_notices,
 )
 
 _FACT = "classes"
@@ -128,7 +134,7 @@ class ExampleSeed:
 
 
 @dataclass(frozen=True)
-class ClassesFound(Result):
+class ClassesFound(JsonRecord):
     """Which classes a campaign's original confuses, and what the deployed model changes.
 
     `model` is the name of the original's file, which has `classes` classes. `inputs` seeds were
@@ -225,14 +231,7 @@ def find_classes(store: Store, settings: ClassesSettings, context: RunContext) -
     )
     chosen, figures = _figures_of_pairs(answers, probabilities)
     if len(chosen) < count:
-        notices.append(
-            f"{len(chosen):,} of {count:,} classes have {LEAST_INPUTS} inputs or more"
-            + (
-                ": of the original's pairs only those of two such classes are known"
-                if len(chosen) > 1
-                else ", so that nothing can be said of the original's pairs: add seeds"
-            )
-        )
+        notices.append(few_inputs(len(chosen), count, LEAST_INPUTS))
     before, after = decisions(answers.original, answers.deployed, answers.agree)
     rows = before if answers.labels is None else answers.labels
     places = sorted({place for pair in compared.pairs for place in pair.examples})
@@ -298,9 +297,7 @@ class _Answers:
                 f"`edgeflare resume {campaign_text(store.folder)}`"
             )
         if left_out := len(answered) - len(finite):
-            self.notices.append(
-                f"{counted(left_out, 'seed')} left out on which a model answers NaN or infinity"
-            )
+            self.notices.append(NOT_FINITE.format(counted(left_out, "seed")))
         self.seeds = [seed for seed, _, _ in finite]
         with decoding(store.folder, "the answers to the seeds"):
             self.original = np.stack([scores for _, scores, _ in finite])
@@ -310,14 +307,10 @@ class _Answers:
         fits = [label is not None and 0 <= label < classes for label in labels]
         if any(label is not None for label in labels) and not all(fits):
             self.notices.append(
-                f"{counted(len(fits) - sum(fits), 'seed')} of {len(fits):,} without the label of a class of the original: "
-                "all are compared without labels; label all seeds to see each class's recall"
+                WITHOUT_LABELS.format(counted(len(fits) - sum(fits), "seed"), len(fits))
             )
         if len(replicas) > 1:
-            self.notices.append(
-                f"the deployed model's answers are those of {replica}, the first of "
-                f"{counted(len(replicas), 'device')} that has any"
-            )
+            self.notices.append(OF_FIRST.format(replica, counted(len(replicas), "device")))
         self.labels = np.array(labels, np.int64) if all(fits) else None
         self.agree = np.array(
             [seed.outputs is not None and seed.outputs.decision in AGREED for seed in self.seeds]

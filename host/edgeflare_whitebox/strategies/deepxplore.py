@@ -45,6 +45,7 @@ from edgeflare_whitebox.strategies.constraints import (
     make_constraint,
     moved,
 )
+from edgeflare_whitebox.words.inspections import DIFFER_ON_SEED, not_by_models
 
 
 def _one_or_more(value: object) -> object:
@@ -103,7 +104,7 @@ def _search(options: DeepxploreOptions, seed: Seed, rng: np.random.Generator) ->
             (found,) = answer.joint
             differ = len(set(found.labels)) > 1
             if differ and not step:
-                return Outcome(None, reason=_DIFFER_ON_SEED)
+                return Outcome(None, reason=DIFFER_ON_SEED)
             # both are asked, too, where the original's scores are not finite
             if (differ or found.labels[0] is None) and sample.tobytes() not in tried:
                 tried.add(sample.tobytes())
@@ -115,27 +116,4 @@ def _search(options: DeepxploreOptions, seed: Seed, rng: np.random.Generator) ->
             before, sample = sample, moved(sample, constraint(sample, slopes))
             if np.array_equal(before, sample):
                 break
-    return Outcome(None, reason=_reason(options, tried=len(tried), answered=answered))
-
-
-_DIFFER_ON_SEED = (
-    "the models on the host differ on the seed already; nothing was asked of the device"
-)
-
-
-def _reason(options: DeepxploreOptions, *, tried: int, answered: int) -> str:
-    """Return why nothing was found."""
-    by = f"by {options.constraint} in {options.steps} steps of {options.step:g} levels"
-    if not tried:
-        return (
-            f"the models on the host never differed {by} at most; nothing was asked of the device"
-        )
-    if not answered:
-        return (
-            f"no input on which the models on the host differed {by} has the wanted margin; nothing "
-            "was asked of the device"
-        )
-    return (
-        f"the device decides as the original where the models on the host differed {by}; another "
-        "constraint, or strategy gradient, may find a deviation"
-    )
+    return Outcome(None, reason=not_by_models(options, tried=len(tried), answered=answered))

@@ -30,6 +30,7 @@ from edgeflare_whitebox.strategies.constraints import (
     make_constraint,
     moved,
 )
+from edgeflare_whitebox.words.inspections import not_by_gradient
 
 
 class GradientOptions(ConstrainedOptions):
@@ -117,7 +118,7 @@ def _search(options: GradientOptions, seed: Seed, rng: np.random.Generator) -> S
             return original.best
         if is_hopeless(device.observations, seed.margin_floor):
             break
-    return Outcome(None, reason=_reason(options, crossings, device))
+    return Outcome(None, reason=not_by_gradient(options, crossings, device.queries))
 
 
 def _walk(
@@ -136,19 +137,3 @@ def _walk(
             return Bracket(point, further)
         point = further
     return None
-
-
-def _reason(options: GradientOptions, crossings: int, device: DeviceProbe) -> str:
-    """Return why nothing was found."""
-    by = f"by {options.constraint} in {options.steps} steps of {options.step:g} levels"
-    if not crossings:
-        return f"the original keeps its decision {by} at most; nothing was asked of the device"
-    if not device.queries:
-        return (
-            f"no input beside the original's decision boundary that was reached {by} has the wanted margin; "
-            "nothing was asked of the device"
-        )
-    return (
-        f"the device decides as the original beside its decision boundary that was reached {by}; "
-        "another constraint, or strategy boundary, may find a deviation"
-    )

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 from pydantic import Field, FiniteFloat, InstanceOf, PlainSerializer
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import counted
 from edgeflare.analysis import RunContext, WithUnitScores
 from edgeflare.campaign import SurveyInputs
@@ -20,7 +21,6 @@ from edgeflare.types import AGREED, TRIGGERS, Decision, Sample
 from edgeflare_whitebox.priority import InspectedOriginal
 from edgeflare_whitebox.stored import (
     InspectionSettings,
-    Result,
     Tell,
     inspect_campaign,
     layers_flag,
@@ -38,7 +38,8 @@ from edgeflare_whitebox.units.hypotheses import (
     is_of_audio,
 )
 from edgeflare_whitebox.units.inspection import UnitScore, UnitScores, inspect_units
-from edgeflare_whitebox.units.measures import FEWEST, MEASURES, MeasureName
+from edgeflare_whitebox.units.measures import MEASURES, MeasureName
+from edgeflare_whitebox.words.inspections import NOT_REMADE, unit_notices, unscored
 
 _FACT = "units"
 _UNREAD = np.zeros(0, np.uint8)
@@ -90,7 +91,7 @@ class HypothesisScores:
 
 
 @dataclass(frozen=True)
-class UnitsFound(Result):
+class UnitsFound(JsonRecord):
     """Which units of a campaign's original go with hypotheses on its inputs.
 
     `model` is the name of the original's file. `units` were looked at in `layers`, by the names of
@@ -217,7 +218,7 @@ def find_units(
         finished=store.state.finished,
         measures=tuple(scores.scores),
         hypotheses=tuple(_of_hypotheses(scores)),
-        notices=(*data.notices, *_notices(scores)),
+        notices=(*data.notices, *unit_notices(scores)),
     )
     return WithUnitScores(found, lambda: map(vars, scores.rows()))
 
@@ -293,9 +294,7 @@ class _Inputs(Sequence[InputRecord]):
                 self._unstored[one.sample] = one
             yield self._add(one.sample, one.replica, deviates, one.seed_id, one.family)
         if left_out:
-            self.notices.append(
-                f"{counted(left_out, 'input')} of the survey left out: they aren't made again here"
-            )
+            self.notices.append(NOT_REMADE.format(counted(left_out, "input")))
 
     def _triggers(self) -> Iterator[str]:
         seed_ids = {}
@@ -371,29 +370,10 @@ def _of_hypotheses(scores: UnitScores) -> Iterator[HypothesisScores]:
             about=one.about,
             records=scores.counts[h],
             ones=scores.ones[h],
-            problem="" if scores.scorable[h] else _problem(scores, h),
+            problem="" if scores.scorable[h] else unscored(scores, h),
             best=tuple(row for some in rows.values() for row in some[:_BEST]),
             layers=tuple(
                 LayerScore(layer, joint.get(layer), first.get(layer)) for layer in scores.units
             ),
             guess=None if math.isnan(scores.guesses[h]) else scores.guesses[h],
         )
-
-
-def _problem(scores: UnitScores, h: int) -> str:
-    """Return why a hypothesis has no scores."""
-    count, ones = scores.counts[h], scores.ones[h]
-    inputs = counted(count, "input")
-    if not count:
-        return f"it says nothing of any of {counted(scores.records, 'input')}"
-    if ones is None:
-        return f"its values on {inputs} don't tell: it takes {FEWEST} inputs, and different values"
-    return (
-        f"it holds on {ones:,} of {inputs}: nothing can be said where it holds, or doesn't, on fewer "
-        f"than {FEWEST}"
-    )
-
-
-def _notices(scores: UnitScores) -> Iterator[str]:
-    if scores.failed:
-        yield f"{counted(scores.failed, 'input')} left out on which the original can't answer"

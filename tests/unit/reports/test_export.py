@@ -53,7 +53,7 @@ def test_every_finding_has_a_line_and_its_files(finished, tmp_path):
         "by_status": {"found": 4, "unstable": 1, "nonfinite": 1, "seed-deviates": 1},
         "files": len(files),
         "survey_findings": 0,
-        "notices": (),
+        "notices": [],
     }
 
 

@@ -91,7 +91,9 @@ def test_queries_to_the_first_trigger_are_not_those_to_the_severest(store: Store
 def test_of_a_survey(store: Store) -> None:
     store.add_seeds([SeedInput("b", np.ones((2, 2, 1), np.uint8))])
     sure = np.array([0.9, 0.1])
-    first = SurveyRecord("a", 0, "gain", 2, {}, "s0", sure, sure, Decision.AGREE, 0.8, None, 0.25)
+    first = SurveyRecord(
+        "a", 0, "gain", 2, {}, "s0", sure, sure, Decision.AGREE, 0.25, original_margin=0.8
+    )
     records = [
         first,
         replace(first, number=1, sample="s1", deployed=None, decision=Decision.UNDECIDED),

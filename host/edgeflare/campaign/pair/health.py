@@ -7,8 +7,9 @@ chance: nothing that was counted with such answers may be taken for agreement.
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.answers.metrics import is_finite, is_same, is_same_answer
 from edgeflare.answers.oracles import certainty, margin
 from edgeflare.campaign.status import replica_names
@@ -40,7 +41,7 @@ decision on a seed."""
 
 
 @dataclass(frozen=True)
-class UnusableAnswers:
+class UnusableAnswers(JsonRecord):
     """Why the answers of one `model`, the deployed model or the original, can't be used.
 
     `kind`: "not-repeatable": it answers otherwise to the same input; "non-finite": with NaN or
@@ -56,7 +57,7 @@ class UnusableAnswers:
     of: int
     replica: str = ""
 
-    @property
+    @in_json
     def words(self) -> str:
         """One sentence without its full stop, which begins in lower case."""
         return sentence(self.issue)
@@ -66,10 +67,6 @@ class UnusableAnswers:
         """What a preflight says of it."""
         data = asdict(self)
         return Issue(data.pop("kind"), "warning", data)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, `words` among them."""
-        return {**asdict(self), "words": self.words}
 
 
 def unusable_answers(store: Store) -> tuple[UnusableAnswers, ...]:

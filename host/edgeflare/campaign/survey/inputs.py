@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store, SurveyRecord
@@ -165,21 +165,15 @@ _NEARLY_ALL = 0.75
 its rounds and checks lie outside by design, so that it holds for about 0.9 of the survey's."""
 
 
-class ConfirmedFault(NamedTuple):
-    """A fault as a pursuit stored it: `number` counts from 1 for each replica anew.
+def confirmed_faults(
+    store: Store,
+) -> Iterator[tuple[str, int, StoredFault, Sequence[SurveyRecord]]]:
+    """Yield the faults of which enough fresh inputs deviate; equal inputs count once.
 
-    `entry` is what is stored, with the condition's `words`; where the condition holds for nearly
-    all inputs, the words say so, and it has no `thresholds`. `members` are its deviating inputs.
+    Each has its replica, its number, which counts from 1 for each replica anew, what is stored, and
+    its deviating inputs. Where its condition holds for nearly all inputs, the words say so, and it
+    has no `thresholds`.
     """
-
-    replica: str
-    number: int
-    entry: StoredFault
-    members: Sequence[SurveyRecord]
-
-
-def confirmed_faults(store: Store) -> Iterator[ConfirmedFault]:
-    """Yield the faults of which enough fresh inputs deviate; equal inputs count once."""
     stored = store.state.faults or {}
     for replica, found in sorted(stored.items()):
         records = {one.key: one for one in store.survey(replica, deviating=True)}
@@ -190,7 +184,7 @@ def confirmed_faults(store: Store) -> Iterator[ConfirmedFault]:
             many = len(fresh) >= _FEWEST and len({*fresh.values()}) >= _FEWEST_SEEDS
             if entry.words and entry.checked is not None and many:
                 number += 1
-                yield ConfirmedFault(replica, number, _told(entry, found[0]), members)
+                yield replica, number, _told(entry, found[0]), members
 
 
 def _told(entry: StoredFault, first: StoredFault) -> StoredFault:

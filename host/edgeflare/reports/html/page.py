@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from edgeflare._internal.files import write_durably
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import capitalized, counted
 from edgeflare.analysis.campaign_verdict import is_control
 from edgeflare.analysis.findings import results
@@ -61,7 +62,7 @@ _FRAME_BYTES = 2_000_000  # what else is in the page, measured below 300 kB
 
 
 @dataclass(frozen=True)
-class HtmlReport:
+class HtmlReport(JsonRecord):
     """What was written: the page, its size in bytes, its findings, and its pictures and sounds:
     `embedded` in it, and `beside` it in the folder ``<name of the page>-pictures``.
 
@@ -76,10 +77,6 @@ class HtmlReport:
     bytes: int
     survey_findings: int = 0
     notices: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        return asdict(self)
 
 
 def write_html_report(

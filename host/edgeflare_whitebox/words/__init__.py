@@ -1,0 +1,1 @@
+"""What is said of inspections' numbers; their tables are in `reports`."""
