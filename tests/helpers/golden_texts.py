@@ -50,8 +50,10 @@ _PATTERNS_OF: dict[str, tuple[tuple[str, Any], ...]] = {
         (r"(?s)(<table id=\"telemetry\">).*?</table>", rf"\1{MASK}</table>"),
         # Drawn of a run that was going on when a minute of the clock ended.
         (
-            r"(?s)(<section[^>]* id=\"telemetry\"(?:(?!</section>).)*?</table></div>)"
-            r"\s*<div class=\"grid\">.*?</figure>\s*</div>",
+            (
+                r"(?s)(<section[^>]* id=\"telemetry\"(?:(?!</section>).)*?</table></div>)"
+                r"\s*<div class=\"grid\">.*?</figure>\s*</div>"
+            ),
             r"\1",
         ),
         (
