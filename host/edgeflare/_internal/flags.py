@@ -4,7 +4,7 @@ Each flag is stated once, at the field that it sets.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from pathlib import Path
@@ -46,7 +46,7 @@ class Flag:
     `type`, of a field that is a table. Without one a `type` is what the parser takes, and the field makes its own of it. `example` is the starter file's value. With `each` there is
     one flag more for each model, ``--original-...`` and ``--deployed-...``; `deployed` is added to
     the latter's help. A name ``--this/--no-this`` sets true or false; one without dashes is an argument. The help ends with the installed
-    plug-ins of the kind `names` that it doesn't name itself.
+    plug-ins of the kind `names` that it doesn't name itself. `parser` makes a path of what was typed.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Flag:
     each: bool = False
     deployed: str = ""
     names: plugins.Kind | None = None
+    parser: Callable[[str], Any] | None = None
 
     @property
     def parameter(self) -> str:
@@ -141,7 +142,7 @@ class SettingFlag(NamedTuple):
         if self.flag.type is not None and not self.flag.key and get_origin(kind) is not tuple:
             return self.flag.type
         if get_origin(kind) is tuple:
-            return list[str]
+            return list[str] if self.flag.parser is None else list[Path]
         return kind if kind in (bool, int, float, Path) else str
 
 

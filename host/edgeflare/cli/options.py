@@ -367,6 +367,7 @@ def _parameter(setting: "SettingFlag") -> inspect.Parameter:
         "help": f"{setting.help} {_range(limits).capitalize()}." if limits else setting.help,
         "rich_help_panel": setting.panel,
         "callback": _within(limits) if limits else None,
+        "parser": setting.flag.parser,
     }
     name = setting.flag.name
     option = typer.Option(name, **parts) if is_option else typer.Argument(**parts)

@@ -6,11 +6,10 @@ It is imported when a command is parsed, so that others start fast.
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.flags import Flag, FlagsOfCampaign, Typed
-from edgeflare.cli.options import ADDRESS, FILES
-from edgeflare.store import folder_at
+from edgeflare.cli.options import ADDRESS, FILES, folder
 
 _MLFLOW = "MLflow"
 _INPUTS = "Inputs"
@@ -18,12 +17,9 @@ _NARROWED = "Only a part"
 _DEVICE = "local, a name in the inventory, ssh://user@host:port or adb://SERIAL."
 _TOML = "A campaign.toml (edgeflare init writes one)."
 
-Place = Annotated[Path, BeforeValidator(folder_at)]
-"""A folder, by its path or an address in a database."""
-
 
 def _place(name: str, about: str, panel: str | None = None) -> Flag:
-    return Flag(name, help=about, type=str, panel=panel)
+    return Flag(name, help=about, parser=folder, panel=panel)
 
 
 class DemoSettings(BaseModel):
@@ -140,7 +136,7 @@ class ReportSettings(BaseModel):
     """``report``."""
 
     campaign: Annotated[
-        Place, _place("campaign", f"A campaign's or a replay's folder, or {ADDRESS}.")
+        Path, _place("campaign", f"A campaign's or a replay's folder, or {ADDRESS}.")
     ]
     form: Annotated[str, Flag("--format", metavar="FORMAT")] = Field(
         "html",
@@ -170,17 +166,17 @@ class ReportSettings(BaseModel):
 class CorpusSettings(BaseModel):
     """``corpus show``."""
 
-    corpus: Annotated[Place, _place("corpus", f"A corpus' folder, or {ADDRESS}.")]
+    corpus: Annotated[Path, _place("corpus", f"A corpus' folder, or {ADDRESS}.")]
 
 
 class CorpusAddSettings(BaseModel):
     """``corpus add``."""
 
     corpus: Annotated[
-        Place, _place("corpus", f"A corpus' folder, made where there is none; or {ADDRESS}.")
+        Path, _place("corpus", f"A corpus' folder, made where there is none; or {ADDRESS}.")
     ]
     campaigns: Annotated[
-        tuple[Place, ...],
+        tuple[Path, ...],
         _place("campaign", f"Folders of campaigns or replays; or {ADDRESS}."),
     ]
     name: Annotated[str | None, Flag("--name", metavar="NAME")] = Field(
@@ -326,7 +322,7 @@ class ReplaySettings(BaseModel):
     """``replay``."""
 
     source: Annotated[
-        Place,
+        Path,
         _place("source", f"A campaign's folder, a replay's, or a trigger corpus; or {ADDRESS}."),
     ]
     typed: Annotated[
@@ -347,7 +343,7 @@ class ReplaySettings(BaseModel):
         ),
     ] = Typed()
     campaign: Annotated[
-        Place | None,
+        Path | None,
         _place(
             "--campaign",
             "A campaign.toml, or a campaign's folder, whose models, devices and limits are taken. A corpus "
