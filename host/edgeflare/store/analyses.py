@@ -74,16 +74,23 @@ class Parts(MutableMapping[str, Any]):
                 connection.execute(insert(_PARTS).values(**row))
 
     def __delitem__(self, name: str) -> None:
-        with self._database.writing() as connection:
-            if connection.execute(delete(_PARTS).where(self._is(name))).rowcount == 0:
-                raise KeyError(name)
+        if name not in self:
+            raise KeyError(name)
+        self._delete(name)
 
+    @beginning_again
+    def _delete(self, name: str) -> None:
+        with self._database.writing() as connection:
+            connection.execute(delete(_PARTS).where(self._is(name)))
+
+    @beginning_again
     def __iter__(self) -> Iterator[str]:
         query = select(_PARTS.c.name).where(_PARTS.c.analysis == self._run)
         with self._database.reading() as connection:
             names = list(connection.execute(query.order_by(_PARTS.c.position)).scalars())
         return iter(names)
 
+    @beginning_again
     def __len__(self) -> int:
         query = select(func.count()).where(_PARTS.c.analysis == self._run)
         with self._database.reading() as connection:
@@ -215,20 +222,18 @@ def names_with_unknown(connection: Connection) -> list[str]:
 def move_results(connection: Connection) -> None:
     """Move results from the facts, where earlier versions had them, to their own table."""
     facts, prefix = tables.facts, "analysis "
-    known = ("classes", "coverage", "explanation", "importance", "units")
-    is_result = facts.c.name.in_(known) | facts.c.name.startswith(prefix)
+    short = facts.c.name.in_(("classes", "coverage", "explanation", "importance", "units"))
     version = select(tables.meta.c.program_version).scalar_subquery()
-    rows = select(
-        func.replace(facts.c.name, prefix, ""),
-        literal(1),
-        version,
-        literal({}, _RUNS.c.settings.type),
-        literal(_FINISHED),
-        facts.c.value,
-    ).where(is_result)
     names = ["name", "number", "version", "settings", "state", "result"]
-    connection.execute(insert(_RUNS).from_select(names, rows))
-    connection.execute(delete(facts).where(is_result))
+    for is_result, name in (
+        (short, facts.c.name),
+        (facts.c.name.startswith(prefix), func.substr(facts.c.name, len(prefix) + 1)),
+    ):
+        number = select(func.count() + 1).where(_RUNS.c.name == name).scalar_subquery()
+        settings = literal({}, _RUNS.c.settings.type)
+        rows = select(name, number, version, settings, literal(_FINISHED), facts.c.value)
+        connection.execute(insert(_RUNS).from_select(names, rows.where(is_result)))
+        connection.execute(delete(facts).where(is_result))
 
 
 def _forget(connection: Connection, position: int) -> None:
