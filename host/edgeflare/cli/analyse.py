@@ -96,6 +96,8 @@ def _run(
         advice = getattr(plugin, "advice", None)
         page = f"A page with it: {shlex.join(['edgeflare', 'report', campaign_text(first)])}"
         echo_err(f"\n{page if advice is None else advice(result)}")
+    if hasattr(plugin, "write"):
+        plugin.write(result, settings)
 
 
 class AnalysisCommands(PluginGroup):
