@@ -98,7 +98,7 @@ class RungAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainedFinding(PairOnInput, JsonRecord):
+class ExplainedFinding(PairOnInput):
     """One finding and what it comes of.
 
     `id` is that of the input in a replay of the campaign. `replica` is the device that found it where

@@ -35,6 +35,10 @@ class CurvePoint(NamedTuple):
     deferred: float
 
 
+def _points(curve: tuple[CurvePoint, ...]) -> list[dict[str, float]]:
+    return [point._asdict() for point in curve]
+
+
 @dataclass(frozen=True)
 class Caught:
     """`caught` of `deviations` have a margin below the threshold.
@@ -73,7 +77,7 @@ class Abstention(JsonRecord):
     deferred: int
     deferred_bound: float
     caught: tuple[Caught, ...]
-    curve: tuple[CurvePoint, ...]
+    curve: Annotated[tuple[CurvePoint, ...], PlainSerializer(_points)]
     size: Annotated[int, Field(exclude=True)]
     kind: Annotated[str, Field(exclude=True)]
     others: Annotated[tuple[int, ...], Field(exclude=True)]

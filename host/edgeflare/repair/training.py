@@ -109,7 +109,7 @@ class TrainedRepair(JsonRecord):
     triggering: int
     folds: tuple[FoldFigures, ...]
     max_inducing: float | None
-    converged: bool
+    converged: Annotated[bool, Field(exclude=True)]
     iterations: int
 
     def mean(self, figure: str) -> float:
