@@ -49,8 +49,13 @@ _PATTERNS_OF: dict[str, tuple[tuple[str, Any], ...]] = {
         (r"(?s)(<svg[^>]* aria-label=\"(?:Time of a search|Latency)).*?</svg>", rf"\1{MASK}</svg>"),
         (r"(?s)(<table id=\"telemetry\">).*?</table>", rf"\1{MASK}</table>"),
         # Drawn of a run that was going on when a minute of the clock ended.
-        (r"<h3>Minute by minute</h3>\s*", ""),
-        (r"(?s)<div class=\"grid courses\">.*?</figure>\s*</div>\s*", ""),
+        (
+            (
+                r"(?s)(<section[^>]* id=\"telemetry\"(?:(?!</section>).)*?</table></div>)"
+                r"\s*<div class=\"grid\">.*?</figure>\s*</div>"
+            ),
+            r"\1",
+        ),
         (
             r"<dt>seconds .*?</dd>|<th scope=\"row\">seconds.*?</tr>",
             lambda match: _without_numbers(match[0]),

@@ -93,8 +93,9 @@ def analysis(name: str) -> Analysis[Any, Any]:
         raise UsageError(f"there is no analysis {name!r}; those installed: {installed}")
     loaded: Analysis[Any, Any] = plugins.load("analysis", name)
     if not {*dir(loaded)} >= _PARTS:
-        why = f"must be an object with {', '.join(sorted(_PARTS))}"
-        raise plugins.unusable("analysis", name, why)
+        raise plugins.unusable(
+            "analysis", name, f"must be an object with {', '.join(sorted(_PARTS))}"
+        )
     return loaded
 
 

@@ -144,9 +144,9 @@ def _check_model(corpus: Corpus, model: str) -> None:
         return
     names = sorted({*known, *(answer.model for answer in corpus.answers())})
     if model not in names:
-        known_names = f"it knows {names_text(names)}" if names else "it knows none yet"
         raise UsageError(
-            f"the corpus {corpus.folder} knows no deployed model {model!r}: {known_names}"
+            f"the corpus {corpus.folder} knows no deployed model {model!r}: it knows "
+            f"{names_text(names) or 'none yet'}"
         )
 
 

@@ -27,17 +27,21 @@ _SUM_TOLERANCE = 0.02
 
 def _check_no_frames(model: ModelOutputs, output: TensorInfo) -> None:
     """Raise ModelError where an output has scores for each moment, of a model of audio or time first."""
-    shape, axes = output.shape, ""
+    shape = output.shape
     is_first = output.name in model.unbatched and sum(size != 1 for size in shape) > 1
     if is_first:
         shape = shape[1:]
-        axes = ", whose first axis is no batch (one input has several entries there, such as moments in time)"
     elif not isinstance(model.spec, AudioSpec) or len(shape) != 3:
         return
     if is_first or sum(size != 1 for size in shape[1:]) > 1:
         raise ModelError(
-            f"output {output.name!r} of {model.whose} has shape {shape_text(shape)}{axes}: not one "
-            "score for each class; if it returns text, state how its outputs become text "
+            f"output {output.name!r} of {model.whose} has shape {shape_text(shape)}"
+            + (
+                ", whose first axis is no batch (one input has several entries there, such as moments in time)"
+                if is_first
+                else ""
+            )
+            + ": not one score for each class; if it returns text, state how its outputs become text "
             "with `--decoder vocabulary=FILE` (a token a line)"
             + (", else --task dense, vector or embedding" if is_first else "")
         )
@@ -78,15 +82,15 @@ def _returns_label(output: TensorInfo, config: Any, classes: int) -> bool:
     if has_one_value(output) and classes == 2 and config.output in SINGLE_KINDS:
         return False
     if has_one_value(output):
-        single = (
-            ", if it is the probability of class 1 `--deployed-output sigmoid`"
-            if classes == 2
-            else ""
-        )
         raise ModelError(
             f"output {output.name!r} of the deployed model is one value ({output.dtype}) where the "
             f"original has {classes} classes; if it is the class index, state `--deployed-output "
-            f"label`{single}"
+            "label`"
+            + (
+                ", if it is the probability of class 1 `--deployed-output sigmoid`"
+                if classes == 2
+                else ""
+            )
         )
     count = output_classes(output, "the deployed model")
     check_same_classes(classes, count)

@@ -79,6 +79,8 @@ class AnswerKind(ABC, Generic[A]):
     """The same where a user's oracle compares scores (`OracleTraits.compares_scores`)."""
     boundary_options: ClassVar[Literal["", "transcript", "detections", "values"]] = "values"
     """Which defaults its open options take (`strategies.boundary.Answered`); "": those of the sample."""
+    boundary_noun: ClassVar[str] = "a tolerance"
+    """What is searched for with those defaults, in messages."""
 
     distance_name: ClassVar[str] = "difference"
     """What the mean distance is called in the figures of a survey, behind ``mean_``."""

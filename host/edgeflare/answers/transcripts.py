@@ -27,7 +27,13 @@ from edgeflare.answers.parts import Card, Margins, Name, Pieces
 from edgeflare.document import Cell, KeyFigure, Matrix, Section, Text, table_of
 from edgeflare.statistics import CountedPair, counted_pairs
 from edgeflare.types import Output, Transcript
-from edgeflare.words.answers import OF_TRANSCRIPTS
+from edgeflare.words.answers import (
+    BOTH_RETURN,
+    NO_OTHER_WORDS,
+    NO_OTHER_WORDS_NOW,
+    OF_TRANSCRIPTS,
+    TRIGGERS_BY_WORD,
+)
 
 NO_WORD = "(nothing)"
 """Stands for a word that one of two transcripts does not have."""
@@ -248,6 +254,7 @@ class TranscriptKind(AnswerKind[Transcript]):
     outputs = ("transcript",)
     boundary = "edgeflare.strategies.boundary.strategy:search_texts"
     boundary_options = "transcript"
+    boundary_noun = "models that return text"
     distance_name = "word_difference"
     disagreement = "the share of the words in which both models differ"
     shows_pairs = True
@@ -377,9 +384,7 @@ class TranscriptKind(AnswerKind[Transcript]):
         matter = "input" if is_replay else "trigger"
         title = "Words that the deployed model returns differently"
         if not figures.pairs:
-            none = (
-                "No input deviates now." if is_replay else "There is no trigger with other words."
-            )
+            none = NO_OTHER_WORDS_NOW if is_replay else NO_OTHER_WORDS
             yield Section("words", title, (Text(none, "note"),), order=100)
             return
         rows = [
@@ -389,8 +394,7 @@ class TranscriptKind(AnswerKind[Transcript]):
                 Cell(
                     f"{pair.count:,}",
                     key=_TO.join((pair.original, pair.deployed)),
-                    words=f"{counted(pair.count, matter)}: the original returns {original}, the "
-                    f"deployed model {deployed}",
+                    words=BOTH_RETURN.format(counted(pair.count, matter), original, deployed),
                 ),
             )
             for pair in figures.pairs[:_MOST_LISTED]
@@ -403,10 +407,8 @@ class TranscriptKind(AnswerKind[Transcript]):
             texts.append((counted(len(rest), "more pair"), "", ""))
         more = len(figures.pairs) - len(rows)
         left_out = f": the most frequent ones, {more:,} more are left out" if more else ""
-        note = (
-            f"{'Inputs that deviate now' if is_replay else 'Triggers'} by a word that the original returns "
-            f"and by what the deployed model returns instead{left_out}. A number shows its {matter}s below."
-        )
+        which = "Inputs that deviate now" if is_replay else "Triggers"
+        note = TRIGGERS_BY_WORD.format(which, left_out, matter)
         table = table_of(header, texts, text=2)
         blocks = (Text(note, "note"), Matrix(header, rows, labels=2, text=(table,)))
         yield Section("words", title, blocks, order=100)

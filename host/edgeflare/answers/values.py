@@ -36,7 +36,7 @@ from edgeflare.answers.scores import SCORES
 from edgeflare.document import KeyFigure
 from edgeflare.statistics import Spread, median, spread
 from edgeflare.types import Task, ValueMeasure, ValueRules, Values
-from edgeflare.words.answers import OF_VALUES
+from edgeflare.words.answers import GALLERY_NO_TOLERANCE, OF_VALUES
 
 DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
     "dense": "labels",
@@ -178,11 +178,7 @@ class ValuesKind(AnswerKind[Values]):
     def tolerance(self, task: str, settings: Mapping[str, Any]) -> Tolerance:
         """Return the measure's; embeddings with a gallery are compared by its nearest entry."""
         if task == "embedding" and settings.get("gallery") is not None:
-            refusal = (
-                "with a gallery there is no tolerance: embeddings are compared by the nearest entry; "
-                "leave {tolerance} out"
-            )
-            return SCORES.tolerance(task, settings)._replace(refusal=refusal)
+            return SCORES.tolerance(task, settings)._replace(refusal=GALLERY_NO_TOLERANCE)
         measure = settings.get("measure") or DEFAULT_MEASURES[task]
         default = 1.0 if task == "vector" and settings.get("tolerances") else None
         if measure not in MEASURES_OF_VALUES:  # the settings' own check tells of it

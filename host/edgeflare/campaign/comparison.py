@@ -34,6 +34,7 @@ from edgeflare.errors import DeviceError, EdgeFlareError, ModelError, PreflightE
 from edgeflare.store import Store
 from edgeflare.store.location import is_campaign
 from edgeflare.store.lock import LOCK_NAMES
+from edgeflare.words.campaign import OTHERS_GO_ON
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -295,7 +296,7 @@ class _Comparison:
             except _CANDIDATE_ERRORS as error:
                 failed = str(error)
                 errors.append(error)
-                report(Notice(f"{name} can't be run, the others go on: {error}"))
+                report(Notice(OTHERS_GO_ON.format(name, error)))
             report(ended="failed" if failed else "finished")
             runs.append(CandidateRun(name, model.path, folder, failed))
         if len(errors) == len(runs):

@@ -53,6 +53,7 @@ from edgeflare.store.samples import SampleReader
 from edgeflare.strategies.registry import other_originals, probe_of, with_full_paths
 from edgeflare.survey import families_for
 from edgeflare.types import TRIGGERS
+from edgeflare.words.campaign import NOTHING_LEFT
 
 Fill: TypeAlias = Callable[[Store], None]
 """Stores the seeds of a new campaign that are not stored yet."""
@@ -280,7 +281,7 @@ def resume(
         elif is_finished(store):
             for notice in _read_all(store, with_samples=check_samples):
                 reporter(Notice(notice))
-            reporter(Notice(f"{campaign_text(folder)} is finished: nothing is left to do"))
+            reporter(Notice(NOTHING_LEFT.format(campaign_text(folder))))
         elif notice := check_forced(check_unchanged(config, store), force=force):
             store.add_notice(notice)
             reporter(Notice(notice))

@@ -32,6 +32,7 @@ from edgeflare.devices import (
 from edgeflare.devices.telemetry import MINUTE_S
 from edgeflare.errors import DeviceError, EdgeFlareError, StoreError, UsageError
 from edgeflare.store import Store
+from edgeflare.words.campaign import ALL_UP
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -178,7 +179,7 @@ class Fleet(AbstractContextManager["Fleet"]):
             for session in self.sessions
             if session.state is not DeviceState.UP
         ]
-        return first_of(found) or "all devices are up"
+        return first_of(found) or ALL_UP
 
     def close(self) -> None:
         """End every agent."""

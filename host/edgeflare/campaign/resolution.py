@@ -26,6 +26,7 @@ from edgeflare.strategies.boundary import (
     resolve_options,
 )
 from edgeflare.types import Sample, Task
+from edgeflare.words import campaign as words
 
 STRATEGY = "boundary"
 RESOLVED = ("crossing", "effort", "tied_classes", "candidates")
@@ -78,7 +79,7 @@ def resolve_search(
     resolve = partial(resolve_options, options, max(samples[0].shape[:2]), config.one_trip, of)
     chosen, notices = resolve(), []
     if search.tune and is_open and of == "image":
-        reporter(Stage("device", "what a query costs"))
+        reporter(Stage("device", words.QUERY_COST))
         ratio = cost_ratio(
             original,
             devices,
@@ -87,9 +88,9 @@ def resolve_search(
             handover_s=max(_LEAST_PATIENCE_S, config.fleet.handover_s),
         )
         chosen = resolve(ratio=ratio)
-        notices = [_notice(chosen, ratio)]
+        notices = [words.tuned(chosen, ratio)]
     elif search.tune and is_open:
-        notices = [f"--tune measures nothing for {answered_words(of)}: all have the same options"]
+        notices = [words.NOTHING_TO_TUNE.format(answered_words(of))]
     if options.candidates is None and search.max_queries:
         most = min(chosen.candidates or 1, search.max_queries)
         chosen = chosen.model_copy(update={"candidates": most})
@@ -191,15 +192,3 @@ def _first_samples(store: Store) -> list[Sample]:
     """Return the first seeds that were answered."""
     answered = (seed for seed in store.seeds() if seed.outputs is not None)
     return [store.get_sample(seed.sample) for seed in islice(answered, _TIMES)]
-
-
-def _notice(chosen: BoundaryOptions, ratio: float) -> str:
-    about = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
-    three = ", three classes tied" if chosen.tied_classes == 3 else ""
-    at_once = f", {chosen.candidates} candidates at once" if (chosen.candidates or 1) > 1 else ""
-    stated = " ".join(f"--option {name}={getattr(chosen, name)}" for name in RESOLVED[1:])
-    return (
-        f"tuned by measured times: crossing {chosen.crossing}, effort {chosen.effort}{three}"
-        f"{at_once} (a device query costs about {about} host queries); `--crossing "
-        f"{chosen.crossing} {stated}` repeats it"
-    )

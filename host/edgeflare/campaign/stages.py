@@ -43,6 +43,7 @@ from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store
 from edgeflare.types import Sample
+from edgeflare.words import campaign as words
 from edgeflare.words.preflight import sentence
 
 _PROBES = 16
@@ -138,7 +139,7 @@ class Campaign:
         The folder of a new one is deleted if it fails before anything useful was stored.
         """
         self._reporter.watch(self._store, self._fleet.status)
-        away = (f"goes on without {name}: {error}" for name, error in self._fleet.missing)
+        away = (words.WITHOUT_DEVICE.format(name, error) for name, error in self._fleet.missing)
         for notice in (*notices, *away):
             self._reporter.notice(notice)
         try:
@@ -248,7 +249,7 @@ class Campaign:
         if self._store.state.finished:
             self._reporter.end("finished")
         else:
-            self._reporter.end("paused", "the query limit is reached")
+            self._reporter.end("paused", words.QUERY_LIMIT)
 
     def _note_devices(self) -> None:
         """Record which devices take part, and the replicas: also those of devices away just now."""
@@ -277,10 +278,7 @@ class Campaign:
         """Raise the error, or make it a notice where devices may differ."""
         if not self._run.config.fleet.allow_mixed:
             raise problem
-        text = (
-            f"devices that differ share the seeds ({problem}): what is found depends on which took "
-            "which"
-        )
+        text = words.DEVICES_DIFFER.format(problem)
         if text not in self._store.notices():
             self._reporter.notice(text)
 
@@ -318,11 +316,10 @@ class Campaign:
             self._reporter.end(state_after(error), str(error))
             done, total = count_outcomes(self._store).done, expected_outcomes(self._store)
             done = 0 if failed_replicas(self._store) else done  # they are done again
-            words = f"{done} of {total} searches are finished and kept"
+            text = words.SEARCHES_KEPT.format(done, total)
             if not done and (stage := self._reporter.stage) != "search":
-                where = f"in the stage {stage}, before any search" if stage else "before any search"
-                words = f"stopped {where}; all answers are kept"
-            self._reporter(Notice(words, resume=folder))
+                text = words.STOPPED_IN.format(stage) if stage else words.STOPPED
+            self._reporter(Notice(text, resume=folder))
 
 
 def _noise(like: Sample, rng: np.random.Generator) -> Sample:

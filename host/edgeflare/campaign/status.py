@@ -27,6 +27,7 @@ from edgeflare.store import (
 from edgeflare.store.documents import moment, read_json, validated
 from edgeflare.store.state import Counts, Fact
 from edgeflare.types import TRIGGERS, Status
+from edgeflare.words.campaign import KILLED, SEARCH_FINISHED
 
 
 def replica_names(store: Store) -> Sequence[str]:
@@ -269,9 +270,8 @@ def _state(running: bool, written: RunState) -> RunState:
 
 def _message(left: CampaignStatus, store: Store) -> str:
     """Return why it stopped, and which part of it is finished."""
-    of_search = "its search is finished, its control is not" if store.state.finished else ""
-    killed = "its process ended without a word: killed, or the machine went down"
-    why = left.message or (killed if left.state == "running" else "")
+    of_search = SEARCH_FINISHED if store.state.finished else ""
+    why = left.message or (KILLED if left.state == "running" else "")
     return "; ".join(filter(None, [why, of_search]))
 
 

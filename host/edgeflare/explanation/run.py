@@ -14,6 +14,7 @@ import numpy as np
 
 from edgeflare.answers.metrics import numbers
 from edgeflare.answers.oracles import is_measured
+from edgeflare.answers.parts import later
 from edgeflare.campaign import executor
 from edgeflare.campaign.context import RunContext, RunOptions
 from edgeflare.campaign.control import scaled_as_stored
@@ -301,7 +302,8 @@ def _report(progress: Progress, told: set[str], rung: Rung, event: Event) -> Non
     is the deployed model's, as stated.
     """
     if isinstance(event, Stage):
-        event = event._replace(detail=f"step {rung.name}, {event.detail}")
+        asked = later("edgeflare.words.causes:step_text", rung.name, rung.file)
+        event = event._replace(detail=f"{asked}, {event.detail}")
     if isinstance(event, Notice):
         if event.resume or rung.cause == "preprocessing" or event.text in told:
             return
@@ -420,7 +422,7 @@ class _Walk:
             and are_known(known, asked)
         ):
             return known
-        self._context.progress(Stage("layers", f"reading {second.name}"))
+        self._context.progress(Stage("layers", f"tensors of {second.name}"))
         seeds = _evenly([seed.sample for seed in store.seeds()], _SEEDS)
         return contributions(first, second, asked, [store.get_sample(seed) for seed in seeds])
 
@@ -496,7 +498,7 @@ class _Walk:
             models: dict[str, ReadModel] = {}
             graphs: list[DeviceGraph] = []
             for name in dict.fromkeys(one.device for one in charged if one.id in asked):
-                self._context.progress(Stage("layers", f"{first.name} on {name}"))
+                self._context.progress(Stage("layers", f"tensors of {first.name} on {name}"))
                 try:
                     session = self._session(devices[name], there)
                     stack.callback(session.close)

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from edgeflare._internal.text import OTHER_INPUTS, shape_text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.audio_input import PRESETS, AudioOptions, merged, resolve_audio
+from edgeflare.words import inputs as words
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo, upright_size
@@ -116,21 +117,17 @@ def contradiction(
         if np.allclose(ranges, other, rtol=0, atol=_NEARLY * np.ptp(other)):
             return ""
         where = "metadata" if in_file.has_scaling else "quantisation"
-        says = f"the {where} of its file say{'s' * (where == 'quantisation')} {of_file.shown()}"
+        says = words.FILE_SAYS[where].format(of_file.shown())
     elif tensor.quantization is not None:
         low, high = _real_range(tensor)
         ends = np.sort(ranges, axis=1)
         shared = np.clip(np.minimum(ends[:, 1], high) - np.maximum(ends[:, 0], low), 0, None)
         if (2 * shared >= np.ptp(ends, axis=1)).all() and 2 * shared.max() >= high - low:
             return ""
-        says = f"its file is quantised for values from {low:.4g} to {high:.4g}"
+        says = words.QUANTISED_FOR.format(low, high)
     else:
         return ""
-    return (
-        f"{stated.shown()}, stated for {whose}, makes pixels {np.min(ranges):.4g} to "
-        f"{np.max(ranges):.4g}, but {says}; what is stated was used: leave it out for this model, "
-        "unless the file is wrong"
-    )
+    return words.CONTRADICTS.format(stated.shown(), whose, np.min(ranges), np.max(ranges), says)
 
 
 def known_of(own: InputOptions, stated: InputOptions, other: InputOptions) -> InputOptions:

@@ -11,9 +11,7 @@ from edgeflare.answers.metrics import is_same_answer
 from edgeflare.errors import InferenceFailedError
 from edgeflare.scheduler.job import Counters
 from edgeflare.types import Answer, Ask, Decision, Outcome, Output, Outputs, Sample, Status
-
-NOT_REPEATABLE = "not repeatable: the deployed model answered otherwise to the same input"
-"""Why a deviation that is one each time is not confirmed."""
+from edgeflare.words.search import NOT_REPEATABLE, not_repeated
 
 
 class SampleStore(Protocol):
@@ -75,12 +73,12 @@ def confirm(
         one = yield from _repeated(start, digest, before, samples, times, counters)
         if one.status is finding.status:
             detail = _join(
-                _not_repeated("more", list(unconfirmed)), finding.detail, *_errors(unconfirmed)
+                not_repeated("more", list(unconfirmed)), finding.detail, *_errors(unconfirmed)
             )
             return replace(one, detail=detail)
         unconfirmed[digest] = one
     first, *others = unconfirmed
-    detail = _join(_not_repeated("less", others), finding.detail, *_errors(unconfirmed))
+    detail = _join(not_repeated("less", others), finding.detail, *_errors(unconfirmed))
     return replace(unconfirmed[first], detail=detail)
 
 
@@ -119,14 +117,6 @@ def _repeated(
         before = repeated
         found = replace(found, outputs=outputs, confirmed=number + 1)
     return found
-
-
-def _not_repeated(severity: str, digests: Sequence[str]) -> str:
-    if not digests:
-        return ""
-    if len(digests) == 1:
-        return f"a {severity} severe input did not repeat (digest {digests[0]})"
-    return f"{len(digests)} {severity} severe inputs did not repeat (digests {', '.join(digests)})"
 
 
 def _errors(unconfirmed: dict[str, Confirmed]) -> list[str]:

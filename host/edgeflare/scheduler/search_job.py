@@ -25,6 +25,7 @@ from edgeflare.types import (
     Status,
     Strategy,
 )
+from edgeflare.words import search as words
 
 
 class ParetoFront:
@@ -75,10 +76,7 @@ class QueryMeter:
         """A warning where the margin floor held back most inputs from the device; else empty."""
         if 2 * self.withheld <= self.intended:
             return ""
-        return (
-            f"{self.withheld:,} of {self.intended:,} inputs were below the margin floor of {self.oracle.floor:g}, so that the "
-            "device was not asked about them; a lower --margin-floor lets them count"
-        )
+        return words.BELOW_FLOOR.format(self.withheld, self.intended, self.oracle.floor)
 
     def ask(self, ask: Ask) -> Generator[Ask, Answer, Answer]:
         """Yield the requests that an `Ask` of the strategy needs; return the answer for the strategy.
@@ -287,7 +285,7 @@ class SearchJob:
             return self._result(
                 status, detail=floor_warning, mostly_below_floor=bool(floor_warning)
             )
-        return _found(ask.best, _TIME_IS_UP if status is Status.TIMEOUT else "")
+        return _found(ask.best, words.TIME_IS_UP if status is Status.TIMEOUT else "")
 
     def _end_by_failure(
         self, samples: Sequence[Sample], error: InferenceFailedError, best: Outcome | None
@@ -296,15 +294,14 @@ class SearchJob:
         failed = self._failed(samples, error)
         if best is None or best.sample is None:
             return failed
-        where = f" on an input (digest {failed.sample_digest})" if failed.sample_digest else ""
-        return _found(best, f"the search for a more severe one failed{where}: {error}")
+        return _found(best, words.search_failed(failed.sample_digest, error))
 
     def _store_unconfirmed(self, best: Outcome | None) -> str:
         """Store the best triggering input of a search that ends with another result; return a note on it, or ""."""
         if best is None or best.sample is None:
             return ""
         digest = self.settings.sample_store.put_sample(best.sample)
-        return f"a triggering input had been found before (digest {digest}, not confirmed)"
+        return words.FOUND_BEFORE.format(digest)
 
     def _confirm(self, finding: UnconfirmedTrigger) -> JobRun[SearchJobResult]:
         settings = self.settings
@@ -331,7 +328,6 @@ class SearchJob:
 
 
 _SAMPLES_HELD = 20
-_TIME_IS_UP = "the time budget ended the search for a more severe one"
 
 _STATUS_OF_SEED = {
     Decision.DEVIATION: Status.SEED_DEVIATES,

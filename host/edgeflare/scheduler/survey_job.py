@@ -10,6 +10,7 @@ from edgeflare.scheduler.confirmation import SampleStore, UnconfirmedTrigger, co
 from edgeflare.scheduler.job import Counters, JobRun
 from edgeflare.survey.sampling import Surveyed, SurveyPlan
 from edgeflare.types import Answer, Ask, Decision, Status
+from edgeflare.words import search as words
 
 K = TypeVar("K")
 
@@ -134,5 +135,5 @@ class SurveyJob(Generic[K]):
             self.counters,
         )
         repeated = found.status is kind
-        detail = found.detail or ("" if repeated else "the deviation did not repeat")
+        detail = found.detail or ("" if repeated else words.DID_NOT_REPEAT)
         return SurveyAnswer(one, decision, found.confirmed, repeated, detail)

@@ -16,6 +16,7 @@ from edgeflare.seeds.types import Medium, other_medium, sha256_of
 from edgeflare.types import Skipped
 from edgeflare.words.inputs import (
     FOLDER_UNREADABLE,
+    IGNORED,
     NAME_NOT_TEXT,
     NO_MAPPING,
     UNLABELLED,
@@ -93,8 +94,7 @@ def labelled_files(
         raise _nothing(folder, others, misplaced, medium)
     notices = []
     if others:
-        what = files_of_other_kinds(others)
-        notices.append(f"{what} in {folder} ignored: no {medium.name} by name.")
+        notices.append(IGNORED.format(files_of_other_kinds(others), folder, medium.name))
     files = [(name, _class_of(name, labels or {})) for name in names]
     unlabelled = sum(label is None for _, label in files)
     if labels is None and any("/" in name for name in names):

@@ -43,21 +43,6 @@ from edgeflare.store.location import (
 )
 from edgeflare.store.servers import check_not_lost, installed_servers, server_of
 
-_SQLITE_SENTENCES = (
-    ("locked", "is in use by another program; wait until that has finished, or stop it"),
-    ("locking protocol", "is on a file system without locks; move it to a local disk"),
-    ("readonly", "can't be written to; check its permissions and that its disk is writable"),
-    ("unable to open", "can't be opened; check its permissions and that its disk is writable"),
-    ("no such table", "is not a campaign folder: its database is another program's"),
-    ("not a database", "is damaged: its database can't be read; restore it from a copy"),
-    ("malformed", "is damaged: its database can't be read; restore it from a copy"),
-    ("could not decode", "is damaged: its database can't be read; restore it from a copy"),
-    ("row was found", "is damaged: a row of its database is missing; restore it from a copy"),
-    ("rows were found", "is damaged: a row of its database is there twice; restore it from a copy"),
-    ("no such column", "is damaged: its database can't be read; restore it from a copy"),
-    ("integer overflow", "is damaged: its database can't be read; restore it from a copy"),
-    ("disk i/o", "can't be read or written: its disk reports an error"),
-)
 _SQLITE = b"SQLite format 3\0"
 _WITH_LOG = b"\2\2"
 _HEAD = 20
@@ -148,7 +133,25 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
     for_want_of_space = "disk i/o" in text or "unable to open database file" in text
     if "disk is full" in text or (for_want_of_space and _nothing_free(folder)):
         return disk_full_error(folder)
-    for part, sentence in _SQLITE_SENTENCES:
+    sentences = (
+        ("locked", "is in use by another program; wait until that has finished, or stop it"),
+        ("locking protocol", "is on a file system without locks; move it to a local disk"),
+        ("readonly", "can't be written to; check its permissions and that its disk is writable"),
+        ("unable to open", "can't be opened; check its permissions and that its disk is writable"),
+        ("no such table", "is not a campaign folder: its database is another program's"),
+        ("not a database", "is damaged: its database can't be read; restore it from a copy"),
+        ("malformed", "is damaged: its database can't be read; restore it from a copy"),
+        ("could not decode", "is damaged: its database can't be read; restore it from a copy"),
+        ("row was found", "is damaged: a row of its database is missing; restore it from a copy"),
+        (
+            "rows were found",
+            "is damaged: a row of its database is there twice; restore it from a copy",
+        ),
+        ("no such column", "is damaged: its database can't be read; restore it from a copy"),
+        ("integer overflow", "is damaged: its database can't be read; restore it from a copy"),
+        ("disk i/o", "can't be read or written: its disk reports an error"),
+    )
+    for part, sentence in sentences:
         if part in text:
             return StoreError(f"{folder} {sentence}")
     return StoreError(f"the database of {folder} failed: {str(cause)[:_LONGEST_CAUSE]}")

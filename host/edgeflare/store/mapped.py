@@ -16,6 +16,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Double,
+    ForeignKey,
     Integer,
     LargeBinary,
     MetaData,
@@ -62,28 +63,29 @@ _SEED = "seed_id"
 
 
 def table_of(
-    kind: Any,
-    name: str,
-    metadata: MetaData,
-    key: Sequence[str] = (),
-    after: Mapping[str, str] | None = None,
-    **columns: Any,
+    kind: Any, name: str, metadata: MetaData, key: str = "", after: str = "", **columns: Any
 ) -> Table:
     """Return the table of a record: `position`, the columns of its unique `key`, one a field.
 
-    `columns` are those that aren't as the record's hints say: a column or a foreign key, None for a
-    field that is no column. `after` has fields whose columns follow that of another field.
+    `key` has names; "seed" is the place in the table seeds. `columns` are those that aren't as the
+    record's hints say: a column or a foreign key, None for a field that is no column. `after` says
+    which columns aren't in the order of the fields: "a b c, d e" are b and c behind a, and e behind d.
     """
     hints = get_type_hints(kind, include_extras=True)
     made = [columns.pop("position", Column("position", Integer, primary_key=True))]
-    fields = [*dict.fromkeys((*key, *hints))]
-    for moved, place in (after or {}).items():
-        fields.remove(moved)
-        fields.insert(fields.index(place) + 1, moved)
+    keys = key.split()
+    if "seed" in keys:
+        seed: Column[int] = Column("seed", ForeignKey("seeds.position"), nullable=False)
+        columns |= {"seed": seed, _SEED: None}
+    fields = [*dict.fromkeys((*keys, *hints))]
+    for place, *moved in map(str.split, after.split(",") if after else ()):
+        for one in reversed(moved):
+            fields.remove(one)
+            fields.insert(fields.index(place) + 1, one)
     for field in fields:
-        if field == "position" or (field == _SEED and "seed" in columns):
+        if field == "position":
             continue
-        optional = NoneType in get_args(hint := hints.get(field, str))
+        optional = NoneType in get_args(hint := hints.get(field, ShortName))
         if field in _ANSWERS:
             made.append(Column(field, LargeBinary, nullable=optional))
             made.append(Column(f"{field}_pieces", JSON(none_as_null=True)))
@@ -92,7 +94,7 @@ def table_of(
                 column = _column(field, get_args(hint)[0] if optional else hint, column)
                 column.nullable = optional
             made.append(column)
-    return Table(name, metadata, *made, *([UniqueConstraint(*key)] if key else ()))
+    return Table(name, metadata, *made, *([UniqueConstraint(*keys)] if keys else ()))
 
 
 def _column(name: str, hint: Any, given: Any) -> Column[Any]:

@@ -136,10 +136,10 @@ def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
 def _check_migratable(engine: Engine, folder: Path, schema: Schema, version: int) -> None:
     """Raise StoreError where a database can't be migrated, before the folder's lock is made."""
     if version < schema.oldest:
-        anew = "run the campaign" if schema.kind == "campaign" else "make it from its campaigns"
         raise StoreError(
             f"{folder} was made by an earlier edgeflare whose schema {version} can't be read any "
-            f"more, only schema {schema.oldest} and later; {anew} anew"
+            f"more, only schema {schema.oldest} and later; "
+            f"{'run the campaign' if schema.kind == 'campaign' else 'make it from its campaigns'} anew"
         )
     with engine.connect() as connection:
         _check_intact(connection, folder)

@@ -39,6 +39,7 @@ from edgeflare.store.records import (
 )
 from edgeflare.store.state import CampaignState
 from edgeflare.types import NOTHING_SEARCHED, TRIGGERS, Decision, Output, Status
+from edgeflare.words.search import OUTCOMES_MISSING, OUTCOMES_NAME_GONE, UNKNOWN_FIGURES
 
 _SEEDS = tables.seeds
 _ANSWERS = tables.seed_answers
@@ -60,8 +61,7 @@ def make_tables(connection: Connection) -> None:
 def notices_of_damage(connection: Connection) -> list[str]:
     """Return a notice for what of a campaign is lost, where the rest of it can be read."""
     notices = [
-        f"{number} outcomes name {parent.name} that are gone from the database: what is said of those "
-        "isn't known; restore it from a copy"
+        OUTCOMES_NAME_GONE.format(number, parent.name)
         for column, parent in (
             (_OUTCOMES.c.device, tables.devices),
             (_OUTCOMES.c.environment, tables.environments),
@@ -73,15 +73,9 @@ def notices_of_damage(connection: Connection) -> list[str]:
         CampaignState.finished.read(connection)
         and (lost := expected - tally(connection, None).done) > 0
     ):
-        notices.append(
-            f"{lost} outcomes are missing, though the campaign was finished: restore the database from a "
-            "copy, or search those seeds again with `edgeflare resume`"
-        )
-    return notices + [
-        f"figures of {name!r} are stored as NaN or infinity and count as not known: run the command "
-        "that made them again"
-        for name in analyses.names_with_unknown(connection)
-    ]
+        notices.append(OUTCOMES_MISSING.format(lost))
+    unknown = analyses.names_with_unknown(connection)
+    return notices + [UNKNOWN_FIGURES.format(name) for name in unknown]
 
 
 def upgrade(connection: Connection) -> None:
@@ -187,15 +181,19 @@ def check_references(connection: Connection, folder: Path) -> None:
     (name, count, last), *orphans = counts
     missing = {} if last is None or last < count else {name: last + 1 - count}
     found = {name: number for name, number, _ in orphans if number}
+    if missing or found:
+        raise _rows_damaged(folder, missing, found)
+
+
+def _rows_damaged(folder: Path, missing: dict[str, int], found: dict[str, int]) -> StoreError:
     words = [f"{number} rows of {name} are missing" for name, number in missing.items()]
     if found:
         rows = " and ".join(f"{number} rows of {name}" for name, number in found.items())
         words.append(f"{rows} belong to seeds that are gone")
-    if words:
-        raise StoreError(
-            f"{folder} is damaged: in its database {', '.join(words)}; restore it from a copy, or run "
-            "the campaign anew in another folder"
-        )
+    return StoreError(
+        f"{folder} is damaged: in its database {', '.join(words)}; restore it from a copy, or run "
+        "the campaign anew in another folder"
+    )
 
 
 def _orphans(column: Column[Any], parent: Column[Any]) -> Select[Any]:

@@ -17,18 +17,8 @@ from sqlalchemy import (
 )
 
 from edgeflare.devices.telemetry import DeviceMinute
+from edgeflare.store import records
 from edgeflare.store.mapped import Name, ShortName, table_of
-from edgeflare.store.records import (
-    DeviceRecord,
-    EnvironmentRecord,
-    OutcomeRecord,
-    ReferenceAnswer,
-    ReplayRecord,
-    SeedAnswer,
-    SeedRecord,
-    SurveyedSeed,
-    SurveyRecord,
-)
 from edgeflare.types import Skipped
 
 SCHEMA_VERSION = 8
@@ -36,10 +26,6 @@ SCHEMA_VERSION = 8
 metadata = MetaData()
 
 _Name, _ShortName = get_args(Name)[1], get_args(ShortName)[1]
-
-
-def _seed() -> Column[int]:
-    return Column("seed", ForeignKey(seeds.c.position), nullable=False)
 
 
 meta = Table(
@@ -65,27 +51,20 @@ facts = Table(
     Column("value", JSON, nullable=False),
 )
 
-environments = table_of(EnvironmentRecord, "environments", metadata, ("digest",))
+environments = table_of(records.EnvironmentRecord, "environments", metadata, "digest")
 
-devices = table_of(DeviceRecord, "devices", metadata, ("digest",))
+devices = table_of(records.DeviceRecord, "devices", metadata, "digest")
 
 seeds = table_of(
-    SeedRecord,
+    records.SeedRecord,
     "seeds",
     metadata,
-    ("id",),
+    "id",
     position=Column("position", Integer, primary_key=True, autoincrement=False),
     outputs=None,
 )
 
-seed_answers = table_of(
-    SeedAnswer,
-    "seed_answers",
-    metadata,
-    ("replica", "seed"),
-    seed=_seed(),
-    replica=Column("replica", _ShortName, nullable=False),
-)
+seed_answers = table_of(records.SeedAnswer, "seed_answers", metadata, "replica seed")
 
 skipped = table_of(Skipped, "skipped", metadata)
 
@@ -97,52 +76,36 @@ notices = Table(
 )
 
 outcomes = table_of(
-    OutcomeRecord,
+    records.OutcomeRecord,
     "outcomes",
     metadata,
-    ("replica", "seed"),
-    {
-        "device_name": "device",
-        "original_margin": "deployed_label",
-        "deployed_margin": "original_margin",
-        "detail": "mutations",
-    },
-    seed=_seed(),
+    "replica seed",
+    "device device_name, deployed_label original_margin deployed_margin, mutations detail",
     device=ForeignKey(devices.c.digest),
     environment=ForeignKey(environments.c.digest),
 )
 
 surveyed_seeds = table_of(
-    SurveyedSeed, "surveyed_seeds", metadata, ("replica", "seed", "phase", "round"), seed=_seed()
+    records.SurveyedSeed, "surveyed_seeds", metadata, "replica seed phase round"
 )
 
 survey_answers = table_of(
-    SurveyRecord,
+    records.SurveyRecord,
     "survey_answers",
     metadata,
-    ("replica", "seed", "phase", "number"),
-    {
-        "original_margin": "deployed",
-        "deployed_margin": "original_margin",
-        "decision": "total_variation",
-        "device_name": "confirmed",
-        "detail": "device_name",
-    },
-    seed=_seed(),
+    "replica seed phase number",
+    "deployed original_margin deployed_margin, total_variation decision, confirmed device_name detail",
 )
 
 reference_answers = table_of(
-    ReferenceAnswer,
+    records.ReferenceAnswer,
     "reference_answers",
     metadata,
-    ("reference", "seed", "phase", "number"),
-    {"decision": "total_variation"},
-    seed=_seed(),
+    "reference seed phase number",
+    "total_variation decision",
 )
 
-replays = table_of(
-    ReplayRecord, "replays", metadata, ("replica", "seed", "on_device"), seed=_seed()
-)
+replays = table_of(records.ReplayRecord, "replays", metadata, "replica seed on_device")
 
 telemetry = table_of(
     DeviceMinute,

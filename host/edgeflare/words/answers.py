@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from edgeflare._internal.text import number_text, percent_text, shape_text
+from edgeflare._internal.text import counted, number_text, percent_text, shape_text
 from edgeflare.types import ValueMeasure
 
 
@@ -61,7 +61,37 @@ MEASURES: Mapping[ValueMeasure, str] = {
     "cosine": "1 less the cosine of both",
 }
 """What the distance of two answers of values is, by the measure."""
+GALLERY_NO_TOLERANCE = (
+    "with a gallery there is no tolerance: embeddings are compared by the nearest entry; leave "
+    "{tolerance} out"
+)
+
+KIND_MEANINGS: Mapping[str, str] = {
+    "lost": "the original detects it, the deployed model does not",
+    "ghost": "the deployed model detects it, the original does not",
+    "class": "both detect it, as two classes",
+    "shift": "both detect it, at places that overlap too little",
+}
+"""The kinds of differences of detections in a clause each, for legends."""
+SAME_OBJECT = "same object from IoU {:g}, shifted below {:g}"
+DIFFERENCES_BY_CLASS = (
+    "Differences by class (of a ghost the deployed model's, else the original's) and kind. A number "
+    "is how many differences there are; in the first table it shows their {} below."
+)
+TRIGGERS_BY_WORD = (
+    "{} by a word that the original returns and by what the deployed model returns instead{}. A "
+    "number shows its {}s below."
+)
+NO_OTHER_WORDS = "There is no trigger with other words."
+NO_OTHER_WORDS_NOW = "No input deviates now."
+BOTH_RETURN = "{}: the original returns {}, the deployed model {}"
 NOT_FINITE = "NaN or infinity among the values"
+
+
+def inputs_differ(differing: int, inputs: int, kinds: str) -> str:
+    """Return how many inputs have a difference, and of which kinds."""
+    verb = "differs" if differing == 1 else "differ"
+    return f"{differing:,} of {counted(inputs, 'input')} {verb}; inputs by kind: {kinds}"
 
 
 def pixels_apart(share: float, overlap: float | None) -> str:

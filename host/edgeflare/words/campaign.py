@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from edgeflare.strategies.boundary import BoundaryOptions
+
 OTHER_ANSWERS = (
     "the original answers otherwise to fixed inputs (another kind of processor, or other "
     "settings of its runtime, change the last bits)"
@@ -95,3 +97,81 @@ def _cause(copy: str | None) -> str:
     if copy is None:
         return "the same file, computed by other kernels,"
     return f"other arithmetic, or that {copy} is no equal copy of it,"
+
+
+ALL_UP = "all devices are up"
+WITHOUT_DEVICE = "goes on without {}: {}"
+DEVICES_DIFFER = (
+    "devices that differ share the seeds ({}): what is found depends on which took which"
+)
+OTHERS_GO_ON = "{} can't be run, the others go on: {}"
+NOTHING_LEFT = "{} is finished: nothing is left to do"
+SEARCH_FINISHED = "its search is finished, its control is not"
+KILLED = "its process ended without a word: killed, or the machine went down"
+QUERY_LIMIT = "the query limit is reached"
+SEARCHES_LEFT = (
+    f"{QUERY_LIMIT}: {{}} of {{}} searches are left; `edgeflare resume` with a larger one goes on"
+)
+SEARCHES_KEPT = "{} of {} searches are finished and kept"
+STOPPED = "stopped before any search; all answers are kept"
+STOPPED_IN = "stopped in the stage {}, before any search; all answers are kept"
+REPLAYS_LEFT = "{} of {} replays are left"
+REPLAY_FAILED = "a replay failed: {}"
+EVERY_TRIGGER = "every triggering input on every device"
+SEEDS_LEFT = "seeds are left that the models have not answered"
+INPUTS_LEFT = "inputs are left that the models have not answered"
+MOSTLY_BELOW_FLOOR = (
+    "{} of {} searches found nothing, with most of their inputs below the margin floor of {:g}, "
+    "which the device was not asked about; a lower --margin-floor lets them count"
+)
+QUERY_COST = "what a query costs"
+NOTHING_TO_TUNE = "--tune measures nothing for {}: all have the same options"
+
+FAR_FROM_SEEDS = "far from the seeds, on {}"
+NOT_SURVEYED = "{} of {} seeds are not surveyed"
+AFTER_SURVEY = "after what the survey saw"
+PURSUIT_UNFINISHED = "the pursuit after the survey is not finished"
+NEARLY_EVERYWHERE = "nearly everywhere ({:,} of {:,} inputs asked about)"
+MAKING_INT8 = "making int8 models of {}"
+INT8_MODELS = "{} int8 models on the host"
+SURVEYED_OTHERWISE = (
+    "the reference {} was surveyed with {} {:.15g}, this campaign with {:.15g}: only the inputs "
+    "that both have count"
+)
+SHARES = "has {} of this campaign's {}"
+LEFT_OUT = (
+    "the reference {} is left out, since its survey {}; both campaigns need the same seeds, --seed "
+    "and settings of the survey"
+)
+RESTS_ON_SHARED = (
+    "the survey of the reference {} {}: the verdict rests on the inputs that both have"
+)
+NO_REFERENCE = "no reference {}: onnxruntime can't make it ({})"
+SAME_DEPLOYED_MODEL = (
+    "the reference {} has the same deployed model: the verdict tells whether this device answers "
+    "as that one did, not whether the model is sound"
+)
+
+ENDED_AT_START = "it ended at its start"
+DOES_NOT_START = "it does not start"
+OTHER_ORIGINAL = "its original answers otherwise than this process' one"
+UNREAD_MESSAGE = ", after a message that can't be read here: {}: {}"
+WORKER_CANT = "searches run in this process, for a worker process can't: {}"
+WORKER_ENDED = (
+    "a worker process ended ({}); its {} searches start again, each in a process of its own"
+)
+ENDED_ITS_WORKER = "the search ended its worker process {} times: {}"
+
+
+def tuned(chosen: BoundaryOptions, ratio: float) -> str:
+    """Return which options measured times chose; `ratio`: host queries in the time of a device query."""
+    about = f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.2g}"
+    three = ", three classes tied" if chosen.tied_classes == 3 else ""
+    at_once = f", {chosen.candidates} candidates at once" if (chosen.candidates or 1) > 1 else ""
+    names = ("effort", "tied_classes", "candidates")
+    options = " ".join(f"--option {name}={getattr(chosen, name)}" for name in names)
+    return (
+        f"tuned by measured times: crossing {chosen.crossing}, effort {chosen.effort}{three}"
+        f"{at_once} (a device query costs about {about} host queries); `--crossing "
+        f"{chosen.crossing} {options}` repeats it"
+    )

@@ -18,6 +18,16 @@ TRANSPARENT = "{} had transparent pixels; they were laid over black."
 SAME_PIXELS = "{} had the same pixels as another one; all were kept."
 NAME_NOT_TEXT = "its name is not valid UTF-8"
 FOLDER_UNREADABLE = "the folder can't be read: {}"
+IGNORED = "{} in {} ignored: no {} by name."
+FILE_SAYS = {
+    "metadata": "the metadata of its file say {}",
+    "quantisation": "the quantisation of its file says {}",
+}
+QUANTISED_FOR = "its file is quantised for values from {:.4g} to {:.4g}"
+CONTRADICTS = (
+    "{}, stated for {}, makes pixels {:.4g} to {:.4g}, but {}; what is stated was used: leave it "
+    "out for this model, unless the file is wrong"
+)
 _KINDS_NAMED = 5
 
 

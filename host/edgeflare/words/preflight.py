@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from edgeflare._internal.text import counted, duration
+from edgeflare._internal.text import counted, duration, percent_text
 from edgeflare.types import Issue
 
 CORRECTED = {
@@ -16,6 +16,21 @@ CORRECTED = {
 
 _IMAGE = "scale, mean, std, colour order and layout"
 _AUDIO = "front end, rate and length"
+
+
+INSTEAD = "the {} model with {} instead of {}"
+BOTH_UNDER_USUAL = "both models under the usual preprocessing"
+MAY_BE_CHANCE = "{}; with only {} this may be chance"
+GOING_ON = "{}; going on, as --allow-disagreement says"
+
+
+def likeliest(seeds: int, flags: str, agreement: float, accuracy: float | None) -> str:
+    """Return a clause that names the likeliest preprocessing by the seeds."""
+    right = "" if accuracy is None else f", accuracy {percent_text(accuracy)}"
+    return (
+        f"; the likeliest by {seeds} seeds: `{flags}` (same class on "
+        f"{percent_text(agreement)}{right}); `edgeflare inputs` shows others"
+    )
 
 
 def sentence(issue: Issue) -> str:

@@ -1,18 +1,35 @@
 """Why a search of one seed found nothing, in words that reports can group."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 NO_TRIGGER = "there is no triggering input of this seed input"
 ANOTHER_HERE = "what made the triggering input makes another one here"
 
-ANSWERED: Mapping[str, str] = {
-    "transcript": "models that return text",
-    "detections": "detectors",
-    "values": "a tolerance",
-}
-"""What is searched for beside images and audio that get a class."""
+NOT_REPEATABLE = "not repeatable: the deployed model answered otherwise to the same input"
+"""Why a deviation that is one each time is not confirmed."""
+DID_NOT_REPEAT = "the deviation did not repeat"
+FOUND_BEFORE = "a triggering input had been found before (digest {}, not confirmed)"
+TIME_IS_UP = "the time budget ended the search for a more severe one"
+BELOW_FLOOR = (
+    "{:,} of {:,} inputs were below the margin floor of {:g}, so that the device was not asked "
+    "about them; a lower --margin-floor lets them count"
+)
+
+# Of stored campaigns that are damaged
+OUTCOMES_NAME_GONE = (
+    "{} outcomes name {} that are gone from the database: what is said of those isn't known; "
+    "restore it from a copy"
+)
+OUTCOMES_MISSING = (
+    "{} outcomes are missing, though the campaign was finished: restore the database from a copy, "
+    "or search those seeds again with `edgeflare resume`"
+)
+UNKNOWN_FIGURES = (
+    "figures of {!r} are stored as NaN or infinity and count as not known: run the command that "
+    "made them again"
+)
 
 Where: TypeAlias = Literal["boundary", "objects", "text"]
 _NOWHERE: Mapping[Where, tuple[str, str]] = {
@@ -27,6 +44,21 @@ _NOWHERE: Mapping[Where, tuple[str, str]] = {
     "text": ("where the original returns other words", "strategy dflare may find one"),
 }
 _NOTHING_ASKED = "nothing was asked of the device"
+
+
+def search_failed(digest: str | None, error: Exception) -> str:
+    """Return that the search for a more severe input failed, and on which input, where it is known."""
+    where = f" on an input (digest {digest})" if digest else ""
+    return f"the search for a more severe one failed{where}: {error}"
+
+
+def not_repeated(severity: str, digests: Sequence[str]) -> str:
+    """Return which inputs of a severity ("more", say) did not repeat; "" without any."""
+    if not digests:
+        return ""
+    if len(digests) == 1:
+        return f"a {severity} severe input did not repeat (digest {digests[0]})"
+    return f"{len(digests)} {severity} severe inputs did not repeat (digests {', '.join(digests)})"
 
 
 def budget_spent(queries: int | None) -> str:

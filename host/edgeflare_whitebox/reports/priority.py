@@ -97,5 +97,10 @@ class Prioritise(Inspection[PrioritySettings, PriorityComparison]):
     compute = staticmethod(compare_orders)
     blocks = staticmethod(lambda result, *_: priority_document(result))
 
+    def advice(self, result: PriorityComparison) -> str:
+        """Return how to run a campaign in such an order."""
+        del result
+        return "A new campaign in such an order: edgeflare run ... --prioritise MEASURE"
+
 
 PRIORITISE = Prioritise()

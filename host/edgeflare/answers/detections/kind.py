@@ -58,6 +58,7 @@ class DetectionsKind(AnswerKind[Detections]):
     boundary_by_distance = boundary
     counts_objects = True
     boundary_options = "detections"
+    boundary_noun = "detectors"
     disagreement = "the largest difference of both models' scores of an object"
     lacks = "pairs of classes"
     is_drawn: ClassVar[bool] = True

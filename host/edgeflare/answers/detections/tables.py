@@ -12,7 +12,6 @@ from edgeflare.answers.detections.figures import (
 from edgeflare.answers.detections.formats.options import DetectorOptions
 from edgeflare.answers.detections.matching import DIFFERENCE_KINDS
 from edgeflare.answers.detections.words import (
-    KIND_MEANINGS,
     KIND_WORDS,
     class_words,
     kinds_text,
@@ -32,6 +31,7 @@ from edgeflare.document import (
     shade,
     table_of,
 )
+from edgeflare.words import answers as words
 
 _MOST_CLASSES, _MOST_IN_TEXT = 40, 10
 
@@ -58,10 +58,7 @@ def setting_figures(settings: Mapping[str, Any], models: Mapping[str, Any]) -> I
     parts.append(confidence)
     if any(one.suppresses for one in stated.values()):
         parts.append(f"suppression {settings['nms']:g}")
-    parts += [
-        f"same object from IoU {settings['match_iou']:g}",
-        f"shifted below {settings['shift_iou']:g}",
-    ]
+    parts.append(words.SAME_OBJECT.format(settings["match_iou"], settings["shift_iou"]))
     yield KeyFigure("detections", ", ".join(parts))
 
 
@@ -93,15 +90,12 @@ def differences_section(
     matter = "inputs" if is_replay else "triggers"
     legend = Figures(
         tuple(
-            KeyFigure(KIND_WORDS[kind], KIND_MEANINGS[kind])
+            KeyFigure(KIND_WORDS[kind], words.KIND_MEANINGS[kind])
             for kind in DIFFERENCE_KINDS
             if is_located or kind in ("lost", "ghost")
         )
     )
-    note = (
-        "Differences by class (of a ghost the deployed model's, else the original's) and kind. A number is "
-        f"how many differences there are; in the first table it shows their {matter} below."
-    )
+    note = words.DIFFERENCES_BY_CLASS.format(matter)
     blocks: list[Block] = [Text(note, "note"), Fold("What each kind of difference is", (legend,))]
     on = "inputs that deviate now" if is_replay else "triggers"
     blocks += _differences(f"Differences on the {on}", figures.triggers, name, is_linked=True)
@@ -120,7 +114,7 @@ def _differences(
         alike = f"{title}: there is none on {counted(counts.inputs, 'input')}."
         return [Text(alike, "note")]
     kinds = [kind for kind in DIFFERENCE_KINDS if counts.kinds[kind]]
-    words = [KIND_WORDS[kind] for kind in kinds]
+    named = [KIND_WORDS[kind] for kind in kinds]
     most = max((row.kinds[kind] for row in counts.classes for kind in kinds), default=1)
 
     def cells(row: ClassDifferences) -> list[str | Cell]:
@@ -143,11 +137,13 @@ def _differences(
     totals = [f"{counts.kinds[kind]:,}" for kind in kinds]
     in_all = f"{sum(counts.kinds[kind] for kind in kinds):,}"
     rows.append(["all", *totals, in_all, f"{counts.original:,}", ""])
-    header = ("class", *words, "all", "original detects", "share lost")
+    header = ("class", *named, "all", "original detects", "share lost")
     blocks: list[Block] = [
         Heading(title, 4),
         Matrix(header, rows, totals=3, text=(_table(counts, name),)),
-        Text(_inputs_text(counts)),
+        Text(
+            words.inputs_differ(counts.differing, counts.inputs, kinds_text(counts.inputs_by_kind))
+        ),
     ]
     if left_out := len(counts.classes) - _MOST_CLASSES:
         more = counted(left_out, "more class", "more classes")
@@ -173,11 +169,3 @@ def _table(counts: DifferenceCounts, name: Name) -> Block:
         detected = f"{sum(row.original for row in rest):,}"
         rows.append([counted(len(rest), "more class", "more classes"), *sums, detected, ""])
     return table_of(header, rows)
-
-
-def _inputs_text(counts: DifferenceCounts) -> str:
-    """Return how many inputs have a difference, and of which kinds."""
-    return (
-        f"{counts.differing:,} of {counted(counts.inputs, 'input')} "
-        f"{'differs' if counts.differing == 1 else 'differ'}; inputs by kind: {kinds_text(counts.inputs_by_kind)}"
-    )

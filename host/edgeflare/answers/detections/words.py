@@ -22,14 +22,6 @@ KIND_WORDS: Mapping[DifferenceKind, str] = {
 }
 """The kinds of differences of detections; `edgeflare.detections.Difference` tells what each is."""
 
-KIND_MEANINGS: Mapping[DifferenceKind, str] = {
-    "lost": "the original detects it, the deployed model does not",
-    "ghost": "the deployed model detects it, the original does not",
-    "class": "both detect it, as two classes",
-    "shift": "both detect it, at places that overlap too little",
-}
-"""The same in a clause each, for legends."""
-
 BROKEN = "NaN or infinity in an answer"
 """How two answers differ of which one is not finite."""
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import percent_text
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.metrics import class_scores, numbers
 from edgeflare.answers.outputs import softmax
@@ -38,6 +37,7 @@ from edgeflare.models.usual_inputs import (
 )
 from edgeflare.seeds import SeedSource
 from edgeflare.types import Output, Query, SampleWithRow, SeedInput, Task, with_row
+from edgeflare.words.preflight import BOTH_UNDER_USUAL, INSTEAD, likeliest
 
 Probabilities: TypeAlias = NDArray[np.float64]
 
@@ -121,7 +121,7 @@ class FoundInputs(NamedTuple):
                 for at in (0, 1)
             )
             if changed:
-                found.append(f"the {name} model with {new} instead of {old}")
+                found.append(INSTEAD.format(name, new, old))
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -150,10 +150,10 @@ def find_among(
     specs = [side.spec for side in sides if isinstance(side.spec, InputSpec)]
     task = sides[0].task
     if len(specs) < 2 or task not in _READ_AS:
-        read_as = "" if len(specs) < 2 else f"; the outputs are read as {sides[0].answers} ({task})"
         raise UsageError(
             "the preprocessing can be found of models that classify images or embed them "
-            f"(--task {' or '.join(_READ_AS)}) alone{read_as}"
+            f"(--task {' or '.join(_READ_AS)}) alone"
+            + ("" if len(specs) < 2 else f"; the outputs are read as {sides[0].answers} ({task})")
         )
     reporter(Stage("seeds", config.seeds.path.name))
     chosen, labels = _chosen(source, config.search.seed, count)
@@ -166,7 +166,7 @@ def find_among(
     session = fleet.sessions[0]
     first = _Model(specs[0], samples, _asking_original(original), scores_of)
     second = _Model(specs[1], samples, _asking_device(session, sides[1]), scores_of)
-    reporter(Stage("inputs", "both models under the usual preprocessing"))
+    reporter(Stage("inputs", BOTH_UNDER_USUAL))
     raws = [
         [raw for raw in model.raws(model.spec, len(samples)) if raw is not None]
         for model in (first, second)
@@ -205,11 +205,7 @@ def likeliest_inputs(
     except (UsageError, ModelError, InferenceFailedError):
         return ""
     best = found.pairs[0]
-    accuracy = "" if best.accuracy is None else f", accuracy {percent_text(best.accuracy)}"
-    return (
-        f"; the likeliest by {found.seeds} seeds: `{shlex.join(best.flags())}` (same class on "
-        f"{percent_text(best.agreement)}{accuracy}); `edgeflare inputs` shows others"
-    )
+    return likeliest(found.seeds, shlex.join(best.flags()), best.agreement, best.accuracy)
 
 
 def _resolved(

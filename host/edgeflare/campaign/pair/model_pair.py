@@ -221,10 +221,9 @@ def _repaired(deployed: ModelInterface, config: CampaignConfig) -> ModelInterfac
     repair = load_repair(config.deployed.repair)
     kind, is_nearest = deployed.kind, deployed.compared.gallery is not None
     if is_nearest or not (deployed.classes and kind.is_scored):
-        returned = "no score for each" if is_nearest else kind.noun
         raise UsageError(
             f"the repair {config.deployed.repair} replaces the scores of classes, and the deployed "
-            f"model returns {returned}; leave it out"
+            f"model returns {'no score for each' if is_nearest else kind.noun}; leave it out"
         )
     if repair.size != deployed.classes:
         raise UsageError(

@@ -28,7 +28,7 @@ from edgeflare.models.usual_inputs import changed_options, mistakes
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
 from edgeflare.types import Decision, Issue, Output, Outputs, Query, Seed, with_row
-from edgeflare.words.preflight import advice, sentence
+from edgeflare.words.preflight import GOING_ON, MAY_BE_CHANCE, advice, sentence
 
 MINIMUM_SEEDS = 20
 FEWEST_LABELS = 8
@@ -235,12 +235,9 @@ def check_pair(pair: PairAnswers) -> list[str]:
         return notices
     text = "; ".join(map(sentence, problems))
     if len(pair.seeds) < MINIMUM_SEEDS:
-        return [
-            *notices,
-            f"{text}; with only {counted(len(pair.seeds), 'seed')} this may be chance",
-        ]
+        return [*notices, MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))]
     if pair.allow:
-        return [*notices, f"{text}; going on, as --allow-disagreement says"]
+        return [*notices, GOING_ON.format(text)]
     unusable = "".join(f"{problem.words}; " for problem in pair.unusable)
     what = advice(
         [issue.code for issue in problems],

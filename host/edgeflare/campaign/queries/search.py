@@ -42,6 +42,7 @@ from edgeflare.store.database import decoding
 from edgeflare.strategies import build_strategy
 from edgeflare.survey import PARTNERS
 from edgeflare.types import TRIGGERS, Decision, KnownAnswers, Scores, Seed, Status, Strategy
+from edgeflare.words import campaign as words
 
 
 class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
@@ -258,11 +259,7 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
         """Report where the margin floor excluded most inputs of most searches."""
         if 2 * below > ended:
             self._reporter(
-                Notice(
-                    f"{below} of {ended} searches found nothing, with "
-                    f"most of their inputs below the margin floor of {self._oracle.floor:g}, which the "
-                    "device was not asked about; a lower --margin-floor lets them count"
-                )
+                Notice(words.MOSTLY_BELOW_FLOOR.format(below, ended, self._oracle.floor))
             )
 
     def report_remaining(self) -> None:
@@ -272,12 +269,7 @@ class SearchStage(QueryStage[SeedRecord, SearchJobResult]):
             raise DeviceAwayError(
                 f"{total - done} of {total} searches are left: {self._fleet.describe_unavailable()}"
             )
-        self._reporter(
-            Notice(
-                f"the query limit is reached: {total - done} of {total} searches are left; "
-                "`edgeflare resume` with a larger one goes on"
-            )
-        )
+        self._reporter(Notice(words.SEARCHES_LEFT.format(total - done, total)))
 
 
 class ExchangeStage(QueryStage[OutcomeRecord, SingleQueryResult[OutcomeRecord]]):
@@ -297,8 +289,7 @@ class ExchangeStage(QueryStage[OutcomeRecord, SingleQueryResult[OutcomeRecord]])
     def begin(self) -> bool:
         self._total = sum(1 for replica in self._replicas for _ in self.pending(replica))
         if self._total:
-            what = "every triggering input on every device"
-            self._reporter(Stage("replay", what, self._total))
+            self._reporter(Stage("replay", words.EVERY_TRIGGER, self._total))
         return bool(self._total)
 
     def job(self, item: OutcomeRecord, replica: str) -> SingleQueryJob[OutcomeRecord]:
@@ -312,7 +303,7 @@ class ExchangeStage(QueryStage[OutcomeRecord, SingleQueryResult[OutcomeRecord]])
         assert found.trigger is not None  # noqa: S101
         deployed = result.outputs.deployed if result.outputs is not None else None
         if deployed is None:
-            self._reporter.queue_notice(f"a replay failed: {result.detail}")
+            self._reporter.queue_notice(words.REPLAY_FAILED.format(result.detail))
         self._store.add_replay(
             ReplayRecord(
                 seed_id=found.seed_id,
@@ -328,7 +319,7 @@ class ExchangeStage(QueryStage[OutcomeRecord, SingleQueryResult[OutcomeRecord]])
         )
 
     def remaining(self) -> str:
-        return f"{self._total - self.done} of {self._total} replays are left"
+        return words.REPLAYS_LEFT.format(self._total - self.done, self._total)
 
 
 def strategy_of(config: CampaignConfig) -> Strategy:

@@ -36,6 +36,7 @@ from edgeflare.scheduler import Job, Original, SingleQueryJob, SingleQueryResult
 from edgeflare.store import CampaignState, OutcomeRecord, SeedAnswer, SeedRecord
 from edgeflare.store.state import AnswerCounts, AnswersChecked
 from edgeflare.types import Decision, Output, Query, Status
+from edgeflare.words.campaign import SEEDS_LEFT
 
 _HOPELESS = 3
 """Number of consecutive failures from the first seed on after which a device is given up."""
@@ -215,7 +216,7 @@ class SeedStage(_SeedQueries):
             self._store_answers(replica)
 
     def remaining(self) -> str:
-        return "seeds are left that the models have not answered"
+        return SEEDS_LEFT
 
     def end(self) -> None:
         for replica, failure in self._failures.items():

@@ -19,6 +19,7 @@ from edgeflare.errors import DeviceAwayError
 from edgeflare.models import AnswerReader, OriginalModel, as_output
 from edgeflare.scheduler import Feed, FleetLimits, Job, Original, Scheduler
 from edgeflare.store import CampaignState, SeedRecord, Store
+from edgeflare.words.campaign import INPUTS_LEFT
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -172,7 +173,7 @@ class QueryStage(CampaignStage, Generic[J, R]):
 
     def remaining(self) -> str:
         """Return what is left, as an error says it."""
-        return "inputs are left that the models have not answered"
+        return INPUTS_LEFT
 
     def end(self) -> Any:
         """Return what the stage returns, once all rounds have ended."""

@@ -217,8 +217,10 @@ def _named(
         raise UsageError(f"from the seed {name} of {folder} no trigger was found: the models agree")
     names = dict.fromkeys(entry.seed_id for entry in triggers)
     near = difflib.get_close_matches(name, names, _NEAR) or list(islice(names, _NEAR))
-    hint = f"; there is, for example, {', '.join(near)}" if near else ""
-    raise UsageError(f"there is no trigger of a seed {name!r} in {folder}{hint}")
+    raise UsageError(
+        f"there is no trigger of a seed {name!r} in {folder}"
+        + (f"; there is, for example, {', '.join(near)}" if near else "")
+    )
 
 
 def _prepared(config: CampaignConfig, source: ReplaySource) -> CampaignConfig:

@@ -191,16 +191,16 @@ def check_kind_limits(
             )
         for name in limit if isinstance(limit, dict) else ():
             if class_number(name, names) is None:
-                raise UsageError(
-                    f"limits.{key}: there is no class {name!r}; {_advice(name, names)}"
-                )
+                raise _no_class(key, name, names)
 
 
-def _advice(name: str, names: Sequence[str] | None) -> str:
+def _no_class(key: str, name: str, names: Sequence[str] | None) -> UsageError:
     if names is None:
-        return (
-            "no names of classes are known: state them with --class-names FILE, or name the class by "
-            "its number"
+        return UsageError(
+            f"limits.{key}: there is no class {name!r}; no names of classes are known: state them "
+            "with --class-names FILE, or name the class by its number"
         )
-    advice = "correct the number" if name.isdigit() else "check its spelling"
-    return f"it is none of the {len(names)} classes, 0 to {len(names) - 1}: {advice}"
+    return UsageError(
+        f"limits.{key}: there is no class {name!r}; it is none of the {len(names)} classes, 0 to "
+        f"{len(names) - 1}: {'correct the number' if name.isdigit() else 'check its spelling'}"
+    )

@@ -11,6 +11,7 @@ from edgeflare.store.state import StoredFault
 from edgeflare.survey import PARAMS_ERRORS, Family, families_for
 from edgeflare.survey.proposals import CHAIN, Chain
 from edgeflare.types import Sample
+from edgeflare.words.campaign import NEARLY_EVERYWHERE
 
 
 class SurveyInputs:
@@ -193,5 +194,5 @@ def _told(entry: StoredFault, first: StoredFault) -> StoredFault:
     asked = first.seen.inside + first.seen.outside
     if entry.seen.inside < _NEARLY_ALL * asked:
         return entry
-    words = f"nearly everywhere ({entry.seen.inside:,} of {asked:,} inputs asked about)"
+    words = NEARLY_EVERYWHERE.format(entry.seen.inside, asked)
     return replace(entry, words=words, thresholds=())

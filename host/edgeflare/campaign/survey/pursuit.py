@@ -38,6 +38,7 @@ from edgeflare.survey.pursuit import (
 )
 from edgeflare.survey.sampling import Surveyed, SurveyPlan, asked
 from edgeflare.types import Output, Query, Sample, with_row
+from edgeflare.words import campaign as words
 
 _PURPOSE = "pursuit"
 _UNUSABLE = Screened(-1.0, None)
@@ -68,7 +69,7 @@ class PursuitStage(QueryStage[_Inputs, SurveyResult[SeedRecord]]):
         self._active = {pursuit.replica: pursuit for pursuit in pursuits if pursuit.answered}
         if not self._active:
             return False
-        self._reporter(Stage("pursuit", "after what the survey saw"))
+        self._reporter(Stage("pursuit", words.AFTER_SURVEY))
         return self.again()
 
     def again(self) -> bool:
@@ -120,7 +121,7 @@ class PursuitStage(QueryStage[_Inputs, SurveyResult[SeedRecord]]):
         self._reporter(Step(sum(pursuit.queries for pursuit in self._active.values())))
 
     def remaining(self) -> str:
-        return "the pursuit after the survey is not finished"
+        return words.PURSUIT_UNFINISHED
 
     def _is_surveyed(self, replica: str) -> bool:
         """Whether the survey of every seed is finished, and has an answer."""

@@ -33,6 +33,7 @@ from edgeflare.store.records import OWN, ReferencePhase, SurveyKey
 from edgeflare.store.state import Reference
 from edgeflare.store.survey import REFERENCES
 from edgeflare.types import Output, Sample
+from edgeflare.words import campaign as words
 
 _AT_ONCE = 64
 _LEAST_SHARED = 0.5
@@ -97,8 +98,7 @@ def _check_campaign(folder: Path, config: CampaignConfig) -> list[str]:
                 f"has {_plain(our)}, so that their inputs differ; state the same"
             )
     return [
-        f"the reference {folder} was surveyed with {what} {their:.15g}, this campaign with {our:.15g}: "
-        "only the inputs that both have count"
+        words.SURVEYED_OTHERWISE.format(folder, what, their, our)
         for what, their, our in (
             ("--sure", theirs.sure, ours.sure),
             ("--survey-queries", theirs.queries, ours.queries),
@@ -248,28 +248,28 @@ class ReferenceStage(CampaignStage):
     ) -> dict[str, Reference]:
         """Ask the int8 models of a float model; {} where they have been asked about all inputs."""
         of = "" if model == self._config.original.path else f" of {model.name}"
+        making = words.MAKING_INT8.format(model.name)
         asked = [one.inputs for one in known.values() if one.of == str(model)]
         # some were asked about fewer where that was interrupted, or the survey has grown since
         if asked and min(one or 0 for one in asked) == len(questions):
             return {}
 
         def report(name: str, problem: str) -> None:
-            self._reporter(Stage("references", f"making int8 models of {model.name}: {name}"))
+            self._reporter(Stage("references", f"{making}: {name}"))
             if problem:
-                words = f"no reference {name}{of}: onnxruntime can't make it ({problem})"
-                self._reporter.notice(words)
+                self._reporter.notice(words.NO_REFERENCE.format(name + of, problem))
 
         if of:
             self._check_model(model)
             models = self._store.state.float_models
             self._store.state.float_models = {**models, str(model): file_sha256(model)}
-        self._reporter(Stage("references", f"making int8 models of {model.name}"))
+        self._reporter(Stage("references", making))
         samples = list(islice(self._store.seed_samples(), CALIBRATED_ON))
         inputs = calibration_inputs(samples, self._run.sides[0].spec)
         with translate_errors(self._store.folder):
             made = make_references(model, inputs, self._store.folder / REFERENCES, report)
         total = len(made) * len(questions)
-        self._reporter(Stage("references", f"{len(made)} int8 models on the host", total))
+        self._reporter(Stage("references", words.INT8_MODELS.format(len(made)), total))
         done = 0
         for name, file in made.items():
             stored = {answer.key for answer in self._store.reference_answers(name + of)}
@@ -373,26 +373,17 @@ class ReferenceStage(CampaignStage):
                 if question.key not in answered:
                     answers.append(question.answer(name, output, self._oracle))
             deployed = store.models.get("deployed", {})
-        few = f"has {shared} of this campaign's {counted(len(surveyed), 'input')}"
+        few = words.SHARES.format(shared, counted(len(surveyed), "input"))
         if shared < _LEAST_SHARED * len(surveyed):
             self._store.state.references_left_out = {**left_out, name: len(surveyed)}
-            self._reporter.notice(
-                f"the reference {reference} is left out, since its survey {few}; "
-                "both campaigns need the same seeds, --seed and settings of the survey"
-            )
+            self._reporter.notice(words.LEFT_OUT.format(reference, few))
             return {}
         if shared < len(surveyed):
-            self._reporter.notice(
-                f"the survey of the reference {reference} {few}: the verdict rests on the inputs that "
-                "both have"
-            )
+            self._reporter.notice(words.RESTS_ON_SHARED.format(reference, few))
         if answers:
             self._store.add_reference_answers(answers)
         if deployed.get("sha256") == self._store.models.get("deployed", {}).get("sha256"):
-            self._reporter.notice(
-                f"the reference {reference} has the same deployed model: the verdict tells whether "
-                "this device answers as that one did, not whether the model is sound"
-            )
+            self._reporter.notice(words.SAME_DEPLOYED_MODEL.format(reference))
         return {
             name: Reference(
                 "campaign",

@@ -13,6 +13,7 @@ from edgeflare.scheduler import SurveyAnswer, SurveyJob, SurveyResult, chain_see
 from edgeflare.store import SeedRecord, Store, SurveyedSeed, SurveyRecord
 from edgeflare.store.records import SurveyPhase
 from edgeflare.survey.sampling import SurveyPlan, survey
+from edgeflare.words import campaign as words
 
 _PURPOSE = "survey"
 """What the random numbers of a survey are drawn for; those of a search are independent of them."""
@@ -47,9 +48,8 @@ class SurveyStage(QueryStage[SeedRecord, SurveyResult[SeedRecord]]):
 
     def event(self) -> Stage:
         total = self._store.seed_count() * len(self._replicas)
-        return Stage(
-            "survey", f"far from the seeds, on {self._fleet.described(self._config)}", total
-        )
+        where = words.FAR_FROM_SEEDS.format(self._fleet.described(self._config))
+        return Stage("survey", where, total)
 
     def job(self, item: SeedRecord, replica: str) -> SurveyJob[SeedRecord]:
         config, inputs = self._config, self._inputs
@@ -83,7 +83,7 @@ class SurveyStage(QueryStage[SeedRecord, SurveyResult[SeedRecord]]):
         self._store.add_survey(records, [cost], keep_first=self._only is not None)
 
     def remaining(self) -> str:
-        return f"{self._total - self.done} of {self._total} seeds are not surveyed"
+        return words.NOT_SURVEYED.format(self._total - self.done, self._total)
 
     def shown(self, done: int) -> Step:
         return Step(min(self._store.seed_count(), self._store.survey_counts("survey").seeds))

@@ -27,6 +27,7 @@ from edgeflare.campaign.workers.program import (
 )
 from edgeflare.errors import EdgeFlareError
 from edgeflare.scheduler.job import Turn
+from edgeflare.words import campaign as words
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -105,15 +106,15 @@ class _Worker:
 
     def load(self, settings: WorkerSettings, answers: Sequence[bytes]) -> str:
         """Return why it can't search, empty where it can; `answers`: those of this process' original."""
-        reason = "it ended at its start"
+        reason = words.ENDED_AT_START
         try:
             self._connection.send(settings)
             if not self._connection.poll(_START_S + settings.original.timeout_s):
-                reason = "it does not start"
+                reason = words.DOES_NOT_START
             else:
                 first: Loaded | Refused = self._connection.recv()
                 same = isinstance(first, Loaded) and first.answers == answers
-                reason = "" if same else "its original answers otherwise than this process' one"
+                reason = "" if same else words.OTHER_ORIGINAL
                 if isinstance(first, Refused):
                     reason = first.reason
         except (EOFError, OSError):
@@ -190,7 +191,7 @@ class _Worker:
         except (EOFError, OSError):
             pass
         except Exception as fault:  # noqa: BLE001 - an object of a plug-in's that can't be made here
-            unread = f", after a message that can't be read here: {type(fault).__name__}: {fault}"
+            unread = words.UNREAD_MESSAGE.format(type(fault).__name__, fault)
         self.kill()
         self._process.wait()
         with self._lock:
@@ -393,7 +394,7 @@ class WorkerPool:
         with self._lock:
             known, self._refused = self._refused, True
         if not known:
-            self._notice(f"searches run in this process, for a worker process can't: {reason}")
+            self._notice(words.WORKER_CANT.format(reason))
 
     def _lost(self, worker: _Worker) -> None:
         """Replace a worker that has ended."""
@@ -408,9 +409,6 @@ class WorkerPool:
             self._losses += going_on
             again = going_on and self._losses <= _MOST_LOSSES
         if going_on:
-            self._notice(
-                f"a worker process ended ({worker.ending}); its {len(worker.searches)} searches start "
-                "again, each in a process of its own"
-            )
+            self._notice(words.WORKER_ENDED.format(worker.ending, len(worker.searches)))
         if again:
             self._start(1)

@@ -24,6 +24,7 @@ from edgeflare.scheduler import Counters, JobRun, SearchJob, SearchJobResult
 from edgeflare.scheduler.confirmation import UnconfirmedTrigger
 from edgeflare.scheduler.search_job import ParetoFront
 from edgeflare.types import Ask, Status
+from edgeflare.words.campaign import ENDED_ITS_WORKER
 
 _ATTEMPTS = 10
 """The first beside other searches, the others in a process of their own."""
@@ -80,7 +81,7 @@ class RemoteSearchJob(SearchJob):
                 if alone is not None:
                     self.pool.end_turn(alone)
         self._restart(seconds_count=False)
-        detail = f"the search ended its worker process {losses.total()} times: {lost}"
+        detail = ENDED_ITS_WORKER.format(losses.total(), lost)
         if lost.startswith(described_status(-signal.SIGKILL)):
             detail += f"; {MEMORY_ADVICE}"
         return self._result(Status.FAILED, detail=detail)

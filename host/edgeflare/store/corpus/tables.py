@@ -40,9 +40,9 @@ about = Table(
     Column("rate", Integer),
 )
 
-campaigns = table_of(CorpusCampaign, "campaigns", metadata, ("id",))
+campaigns = table_of(CorpusCampaign, "campaigns", metadata, "id")
 
-entries = table_of(CorpusEntry, "entries", metadata, ("sample",))
+entries = table_of(CorpusEntry, "entries", metadata, "sample")
 entries.dialect_options["sqlite"]["autoincrement"] = True
 Index(
     "entries_of_a_pair",
@@ -65,7 +65,7 @@ looks = table_of(
     DeviceAnswer,
     "looks",
     metadata,
-    ("entry", "model", "device"),
+    "entry model device",
     entry=_entry(),
     sample=None,
     since=Column("since", _Time, nullable=False),

@@ -27,6 +27,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from edgeflare.answers import KINDS
 from edgeflare.errors import UsageError
 from edgeflare.metrics import ssim
 from edgeflare.strategies.boundary import detections, tolerance, transcripts
@@ -43,7 +44,7 @@ from edgeflare.strategies.boundary.tolerance import search_by_tolerance
 from edgeflare.strategies.boundary.transcripts import IN_PLACE, search_transcripts
 from edgeflare.strategies.operators import check_operator_pool
 from edgeflare.types import Answer, Ask, Outcome, Search, Seed, Strategy
-from edgeflare.words.search import ANSWERED, budget_spent, hopeless, nothing_found
+from edgeflare.words.search import budget_spent, hopeless, nothing_found
 from edgeflare_mutators import Corruption, Kind, Operator, corruptions, default_pool, kind_of
 
 _Pool: TypeAlias = Mapping[str, Operator] | None
@@ -88,7 +89,8 @@ def boundary(options: BoundaryOptions, operators: _Pool) -> Strategy:
 
 def answered_words(answered: Answered) -> str:
     """Return what is searched for, in words."""
-    return ANSWERED.get(answered, answered)
+    nouns = (kind.boundary_noun for kind in KINDS if kind.boundary_options == answered)
+    return next(nouns, answered)
 
 
 def check_boundary(

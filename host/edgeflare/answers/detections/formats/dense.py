@@ -45,6 +45,9 @@ class Decoder(ABC):
     options: DetectorOptions
     size: tuple[int, int]
 
+    def __post_init__(self) -> None:  # noqa: B027 - else that of a subclass is never called
+        """Raise ModelError where the tensors are none of the format."""
+
     @property
     def tensor(self) -> TensorInfo:
         """The first tensor."""

@@ -100,19 +100,20 @@ def check_format(
 
 _UNSUPPORTED = {"pose": "poses", "segment": "masks of objects", "obb": "oriented boxes"}
 """Tasks of Ultralytics whose boxes alone would be compared."""
-_ADVICE = (
-    "give a model that detects boxes, or state a decoder of your own with `--decoder kind=NAME`"
-)
+
+
+def _unsupported(what: str, instead: str = "") -> ModelError:
+    return ModelError(
+        f"{what}, which aren't supported yet: {instead}give a model that detects boxes, or state a "
+        "decoder of your own with `--decoder kind=NAME`"
+    )
 
 
 def _check_metadata(outputs: Sequence[TensorInfo], metadata: Mapping[str, str]) -> None:
     """Raise ModelError for a model whose metadata says that it has poses, masks or angles."""
     task = metadata.get("task") or ("pose" if "kpt_shape" in metadata else "")
     if task in _UNSUPPORTED:
-        raise ModelError(
-            f"the model's metadata states {_UNSUPPORTED[task]} ({_shapes(outputs)}), which aren't supported "
-            f"yet: {_ADVICE}"
-        )
+        raise _unsupported(f"the model's metadata states {_UNSUPPORTED[task]} ({_shapes(outputs)})")
 
 
 def _check_shapes(outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
@@ -133,9 +134,9 @@ def _check_shapes(outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
         stated = "`--decoder kind=yolo`"
     else:
         return
-    raise ModelError(
-        f"the outputs ({_shapes(outputs)}) have the shape of {what}, which aren't supported yet: if the "
-        f"model is a detector{classes}, state {stated}, else {_ADVICE}"
+    raise _unsupported(
+        f"the outputs ({_shapes(outputs)}) have the shape of {what}",
+        f"if the model is a detector{classes}, state {stated}, else ",
     )
 
 
