@@ -8,6 +8,7 @@ EdgeFlareError                     2
 ├── StrategyError                  2   a search strategy or a mutation operator failed
 ├── PreflightError                 2   the model pair or its preprocessing looks wrong
 ├── StoreError                     2   the campaign folder can't be used
+│   ├── UnwritableError            2   another process runs the campaign, or nobody may write to it
 │   ├── StoreAwayError             3   the database or object store can't be reached, or was lost
 │   └── DiskFullError              3   no space left on the host
 ├── HostError                      3   this host has no memory, thread, home or working folder left
@@ -63,6 +64,10 @@ class PreflightError(EdgeFlareError):
 
 class StoreError(EdgeFlareError):
     """The campaign folder can't be used."""
+
+
+class UnwritableError(StoreError):
+    """Another process runs what is in the folder, or this one may not write to it."""
 
 
 class StoreAwayError(StoreError):

@@ -30,7 +30,6 @@ from edgeflare_whitebox.stored import (
     inspect_campaign,
     kept,
     silent,
-    state_of,
     stored_original,
 )
 
@@ -158,14 +157,13 @@ def compare_orders(
         "return text, boxes or values"
     )
     known: dict[str, NDArray[np.float64]] = {}
-    state = state_of(store)
     left_out: dict[str, str] = {}
     wanted = tuple(dict.fromkeys(measures))
     for done, measure in enumerate(wanted):
         context.tell("by measures", done, len(wanted))
         try:
             make = partial(_priorities, measure, store, answers, settings.original)
-            known[measure] = kept(context.resume, f"{measure} {state}", make)
+            known[measure] = kept(context.resume, measure, make)
         except (ModelError, UsageError) as error:
             left_out[measure] = str(error)
     context.tell("by measures", len(wanted), len(wanted))

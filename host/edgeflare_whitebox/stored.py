@@ -157,12 +157,6 @@ def kept(
     return shaped
 
 
-def state_of(store: Store) -> str:
-    """Return what names of `kept` arrays end with: what is kept is of the inputs that there are now."""
-    surveyed = len(store.columns.survey("survey").seed)
-    return f"of {store.seed_count()} seeds, {len(store.columns.outcomes().seed)} searches, {surveyed} surveyed"
-
-
 def silent(what: str, done: int, total: int | None) -> None:
     """Tell nothing."""
     del what, done, total

@@ -6,7 +6,7 @@ stored in the campaign, and its sections are in every report. EdgeFlare's own ar
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -21,7 +21,7 @@ from edgeflare._internal.text import reason
 from edgeflare.campaign.context import RunContext as RunContext  # noqa: PLC0414 - exported
 from edgeflare.campaign.events import Notice
 from edgeflare.document import Block, Heading, Name, Section, Text
-from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UsageError
+from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UnwritableError, UsageError
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.analyses import AnalysisRun, UnitRows
 
@@ -44,8 +44,8 @@ class Analysis(Protocol[S, R]):
     `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
     codes, which is stored as JSON. With the `scope` "campaigns" it takes several, and what it returns
     isn't stored. One that is `exclusive` has the campaign locked while it runs, so that nobody else
-    writes to it; others may be run while the campaign runs. What isn't `stored` isn't shown by
-    reports, unless they compute it anew.
+    writes to it; others may be run while the campaign runs. The result of one that isn't `stored` is
+    printed alone; what it keeps in case it is interrupted is deleted when it ends.
 
     Three further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
     that of the result, or its fields; ``advice(result)`` returns a line for the user on what to do next;
@@ -135,15 +135,16 @@ def run_as(
         exclusive = getattr(plugin, "exclusive", False)
         with CampaignLock(store.folder) if exclusive else nullcontext():
             values = stated.model_dump(mode="json")
-            lock: Callable[[], AbstractContextManager[Any]]
-            lock = nullcontext if exclusive else partial(CampaignLock, store.folder)
-            resume = _Resume(partial(store.analysis_run, name, values), lock)
+            resume = _Resume(partial(store.analysis_run, name, values))
             inner = replace(context, folder=store.folder.joinpath, resume=resume)
             result, rows = _run(plugin, name, store, stated, inner)
             if not getattr(plugin, "stored", True):
+                if resume.run is not None:
+                    with suppress(UnwritableError):
+                        resume.run.forget()
                 return result
             try:
-                with lock():
+                with nullcontext() if exclusive else CampaignLock(store.folder):
                     if resume.run is not None:
                         resume.run.finish(result, rows)
                     else:
@@ -164,21 +165,19 @@ def run_as(
 class _Resume(MutableMapping[str, Any]):
     """What a run of an analysis finished before it was interrupted.
 
-    What is put here is stored at once, as far as the campaign's folder lets that be now; `run` is the
-    stored run, None as long as nobody has asked.
+    What is put here is stored at once, unless the campaign can't be written to; `run` is the stored
+    run, None as long as nobody has asked. The campaign isn't locked for it: it may be run meanwhile.
     """
 
-    def __init__(
-        self, begin: Callable[[], AnalysisRun], lock: Callable[[], AbstractContextManager[Any]]
-    ) -> None:
+    def __init__(self, begin: Callable[[], AnalysisRun]) -> None:
         self.run: AnalysisRun | None = None
-        self._begin, self._lock = begin, lock
+        self._begin = begin
         self._parts: dict[str, Any] | None = None
 
     def _known(self) -> dict[str, Any]:
         if self._parts is None:
             self._parts = {}
-            with _unless_it_is_written(), self._lock():
+            with suppress(UnwritableError):
                 self.run = self._begin()
                 self._parts = dict(self.run.parts)
         return self._parts
@@ -189,13 +188,13 @@ class _Resume(MutableMapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         self._known()[name] = value
         if self.run is not None:
-            with _unless_it_is_written(), self._lock():
+            with suppress(UnwritableError):
                 self.run.parts[name] = value
 
     def __delitem__(self, name: str) -> None:
         del self._known()[name]
         if self.run is not None:
-            with _unless_it_is_written(), self._lock():
+            with suppress(UnwritableError):
                 self.run.parts.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
@@ -203,17 +202,6 @@ class _Resume(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._known())
-
-
-@contextmanager
-def _unless_it_is_written() -> Iterator[None]:
-    """Go on without storing where another process writes to the campaign, or nobody may."""
-    try:
-        yield
-    except DiskFullError:
-        raise
-    except StoreError:
-        return
 
 
 def _run(

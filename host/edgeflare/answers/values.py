@@ -36,7 +36,7 @@ from edgeflare.answers.scores import SCORES
 from edgeflare.document import KeyFigure
 from edgeflare.statistics import Spread, median, spread
 from edgeflare.types import Task, ValueMeasure, ValueRules, Values
-from edgeflare.words.answers import GALLERY_NO_TOLERANCE, OF_VALUES
+from edgeflare.words.answers import GALLERY_NO_TOLERANCE, OF_VALUES, tolerance_bound
 
 DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
     "dense": "labels",
@@ -307,11 +307,7 @@ class ValuesKind(AnswerKind[Values]):
     def key_figures(self, figures: ValueFigures) -> Iterable[KeyFigure]:
         """Yield the distances."""
         name = MEASURES[figures.measure].removeprefix("the ")
-        bound = "" if figures.tolerance is None else f", tolerance {figures.tolerance:g}"
-        if figures.by_element and figures.tolerance is not None:
-            bound = ", in multiples of its own tolerance"
-            if figures.tolerance != 1:
-                bound += f"; more than {figures.tolerance:g} deviates"
+        bound = tolerance_bound(figures.tolerance, by_element=figures.by_element)
         for where, distances in (("seeds", figures.seeds), ("triggers", figures.triggers)):
             if distances is not None:
                 most = f"90 % at most {distances.p90:.3g}; {name}{bound}"

@@ -54,6 +54,9 @@ class RunContext:
     cluster: "Cluster | None" = None
     folder: Callable[[str], Path] = _no_folder
     resume: MutableMapping[str, Any] = field(default_factory=dict)
+    _told: list[tuple[str, int | None]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @property
     def reach(self) -> ConnectOptions:
@@ -67,4 +70,8 @@ class RunContext:
 
     def tell(self, what: str, done: int, total: int | None = None) -> None:
         """Report that so many of `total` steps are done; None: it isn't known how many there are."""
-        self.progress(Step(done) if done else Stage(what, "", total))
+        if not done or self._told != [(what, total)]:
+            self._told[:] = [(what, total)]
+            self.progress(Stage(what, "", total))
+        if done:
+            self.progress(Step(done))

@@ -64,6 +64,7 @@ def _run(
     from edgeflare.store import Store, campaign_text
 
     plugin = analysis(name)
+    stored = getattr(plugin, "stored", True)
     settings = settings_from(plugin.settings, given, f"analysis {name}")
     first = next(iter(folders))
     file = getattr(settings, "class_names", None)
@@ -83,19 +84,16 @@ def _run(
     def document() -> list[Block]:
         with ExitStack() as stack:
             # what isn't stored here has parts in folders of the campaign's
-            stored = getattr(plugin, "stored", True) or isinstance(campaign, list)
-            store = None if stored else stack.enter_context(Store.open(first))
+            alone = stored or isinstance(campaign, list)
+            store = None if alone else stack.enter_context(Store.open(first))
             return [*section_blocks(sections_of(plugin, name, result, namer, store))]
 
-    print_result(
-        json,
-        values,
-        document,
-    )
-    if not json:
-        advice = getattr(plugin, "advice", None)
-        page = f"A page with it: {shlex.join(['edgeflare', 'report', campaign_text(first)])}"
-        echo_err(f"\n{page if advice is None else advice(result)}")
+    print_result(json, values, document)
+    if not json and hasattr(plugin, "advice"):
+        echo_err(f"\n{plugin.advice(result)}")
+    elif not json and stored and not isinstance(campaign, list):
+        command = shlex.join(["edgeflare", "report", campaign_text(first)])
+        echo_err(f"\nA page with it: {command}")
     if hasattr(plugin, "write"):
         plugin.write(result, settings)
 

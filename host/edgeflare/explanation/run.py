@@ -345,7 +345,7 @@ class _Walk:
         if not is_campaign(folder):
             return None
         with Store.open(folder) as store:
-            replay = store.state.replay
+            replay = store.state.replay_start
         return None if replay is None else findings & set(replay.selected)
 
     def answers(self, rung: Rung, ids: Sequence[str]) -> Mapping[str, Answers]:

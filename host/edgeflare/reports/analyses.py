@@ -1,7 +1,6 @@
-"""EdgeFlare's own analyses of campaigns' stored answers: soundness, agreement, the comparison."""
+"""EdgeFlare's own analyses of campaigns' stored answers: soundness and agreement."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -9,20 +8,11 @@ from pydantic import BaseModel, Field
 from edgeflare.analysis.agreement import Agreements, agreements
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.analysis.campaign_verdict import TONES, campaign_soundness
-from edgeflare.analysis.ranking.candidates import (
-    CompareSettings,
-    Comparison,
-    rank_candidates,
-    run_models,
-)
 from edgeflare.analysis.soundness import Soundness
-from edgeflare.campaign.batch import BatchProgress
-from edgeflare.campaign.comparison import candidates_named
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.document import Block, Item, Listing, Section, Text
 from edgeflare.errors import UsageError
 from edgeflare.reports.devices import agreement_blocks
-from edgeflare.reports.ranking import ranking_document
 from edgeflare.store import Store
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
 
@@ -83,31 +73,4 @@ class _Agreement(Analysis[AgreementSettings, Agreements]):
         yield from agreement_blocks(result.pairs, result.every_device)
 
 
-class _Compare(Analysis[CompareSettings, Comparison]):
-    name = "compare"
-    about = "Rank candidate deployed models of one original by how hard they are to make deviate."
-    settings = CompareSettings
-    result = Comparison
-    scope = "campaigns"
-
-    def run(
-        self, campaign: Sequence[Path], settings: CompareSettings, context: RunContext
-    ) -> Comparison:
-        def tell(progress: BatchProgress) -> None:
-            if progress.event is not None:
-                context.progress(progress.event)
-
-        candidates = candidates_named(campaign, level=settings.level)
-        ran = run_models(candidates, settings, progress=tell, **context.reach)
-        return rank_candidates(candidates, ran, settings)
-
-    def sections(self, result: Comparison) -> Iterator[Section]:  # type: ignore[override]
-        blocks = tuple(ranking_document(result.ranking, result.failed))
-        yield Section("compare", "Candidates compared", blocks)
-
-    def advice(self, result: Comparison) -> str:
-        where = result.folder or Path(result.ranking.candidates[0].folder).parent
-        return f"The candidates' campaigns are in {where}"
-
-
-SOUNDNESS, AGREEMENT, COMPARE = _Soundness(), _Agreement(), _Compare()
+SOUNDNESS, AGREEMENT = _Soundness(), _Agreement()

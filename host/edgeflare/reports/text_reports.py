@@ -33,9 +33,10 @@ def report_text(
 
     "junit": XML that CI systems show as test cases: a limit each, a seed input each, or an input of
     a replay each. "json": one object, the `Summary` with `verdict`, `limits`, `replay`,
-    `findings` and `survey_findings`, the confident deviations of the survey. "markdown": what a comment on a change or a job's summary needs, always below 1 MB
-    in UTF-8; what is left out for that is counted. "csv": a line a finding, of a replay an input,
-    with the columns `CSV_COLUMNS`.
+    `findings`, `survey_findings`, the confident deviations of the survey, and `sections`, each with its
+    key figures and numbers. "markdown": what a comment on a change or a job's summary needs, always
+    below 1 MB in UTF-8; what is left out for that is counted. "csv": a line a finding, of a replay
+    an input, with the columns `CSV_COLUMNS`.
 
     `class_names` are in the order of the classes' numbers; by default those of the campaign's own
     label mapping, where that file is still there. `limits` are those of `check_limits` by default.

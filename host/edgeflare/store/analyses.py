@@ -6,7 +6,19 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Text, and_, cast, delete, func, insert, literal, select, update
+from sqlalchemy import (
+    Connection,
+    Text,
+    and_,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    null,
+    select,
+    update,
+)
 
 from edgeflare._version import __version__
 from edgeflare.store import documents, tables
@@ -62,16 +74,23 @@ class Parts(MutableMapping[str, Any]):
                 connection.execute(insert(_PARTS).values(**row))
 
     def __delitem__(self, name: str) -> None:
-        with self._database.writing() as connection:
-            if connection.execute(delete(_PARTS).where(self._is(name))).rowcount == 0:
-                raise KeyError(name)
+        if name not in self:
+            raise KeyError(name)
+        self._delete(name)
 
+    @beginning_again
+    def _delete(self, name: str) -> None:
+        with self._database.writing() as connection:
+            connection.execute(delete(_PARTS).where(self._is(name)))
+
+    @beginning_again
     def __iter__(self) -> Iterator[str]:
         query = select(_PARTS.c.name).where(_PARTS.c.analysis == self._run)
         with self._database.reading() as connection:
             names = list(connection.execute(query.order_by(_PARTS.c.position)).scalars())
         return iter(names)
 
+    @beginning_again
     def __len__(self) -> int:
         query = select(func.count()).where(_PARTS.c.analysis == self._run)
         with self._database.reading() as connection:
@@ -92,31 +111,42 @@ class AnalysisRun:
         """What it finished before it was interrupted, and where that is stored at once."""
 
     @beginning_again
+    def forget(self) -> None:
+        """Delete the run with its parts."""
+        with self._database.writing() as connection:
+            _forget(connection, self._position)
+
+    @beginning_again
     def finish(self, result: Any, units: UnitRows | None = None) -> None:
         """Store the result, a dataclass; with it `units` replace the table unit_scores."""
         with self._database.writing() as connection:
             connection.execute(delete(_PARTS).where(_PARTS.c.analysis == self._position))
             row = update(_RUNS).where(_RUNS.c.position == self._position)
-            connection.execute(row.values(**_finished(connection, result, units)))
+            name = select(_RUNS.c.name).where(_RUNS.c.position == self._position)
+            finished = _finished(connection, name.scalar_subquery(), result, units)
+            connection.execute(row.values(**finished))
 
 
 def begin(database: Database, name: str, settings: Mapping[str, Any]) -> AnalysisRun:
     """Return the unfinished run of this edgeflare with these settings, or a new one.
 
-    Unfinished runs of other versions are forgotten.
+    Unfinished runs of other versions are forgotten, and one with these settings that was begun when
+    the campaign had other numbers of seeds, outcomes or survey answers.
     """
     unfinished = and_(_RUNS.c.name == name, _RUNS.c.state == _RUNNING)
     with database.writing() as connection:
         stored = read_json(write_json(dict(settings)))
+        counts = _counts(connection)
         for row in connection.execute(select(_RUNS).where(unfinished)).all():
-            if row.version != __version__:
-                connection.execute(delete(_PARTS).where(_PARTS.c.analysis == row.position))
-                connection.execute(delete(_RUNS).where(_RUNS.c.position == row.position))
-            elif row.settings == stored:
+            same = row.settings == stored
+            if row.version != __version__ or (same and row.result != counts):
+                _forget(connection, row.position)
+            elif same:
                 return AnalysisRun(database, row.position, row.number)
         number = _next_number(connection, name)
         values = {"name": name, "number": number, "version": __version__, "settings": stored}
-        added = connection.execute(insert(_RUNS).values(**values, state=_RUNNING))
+        values |= {"state": _RUNNING, "result": counts}
+        added = connection.execute(insert(_RUNS).values(**values))
         (position,) = added.inserted_primary_key or (0,)
     return AnalysisRun(database, position, number)
 
@@ -132,7 +162,7 @@ def add(
     with database.writing() as connection:
         stored = read_json(write_json(dict(settings or {})))
         number = _next_number(connection, name)
-        finished = _finished(connection, result, units)
+        finished = _finished(connection, name, result, units)
         values = {"name": name, "number": number, "version": __version__, "settings": stored}
         connection.execute(insert(_RUNS).values(**values, **finished))
     return number
@@ -143,12 +173,10 @@ def newest(database: Database, name: str, kind: type[_T], parts: Sequence[str]) 
 
     Figures that aren't finite aren't known: `parts` with some are left out.
     """
-    query = select(cast(_RUNS.c.result, Text)).where(
-        _RUNS.c.name == name, _RUNS.c.state == _FINISHED
-    )
+    stored = and_(_RUNS.c.name == name, _RUNS.c.state == _FINISHED, _RUNS.c.result.is_not(null()))
+    query = select(cast(_RUNS.c.result, Text)).where(stored)
     with database.reading(f"the result {name!r}") as connection:
-        newest = (_RUNS.c.made.desc().nulls_last(), _RUNS.c.position.desc())
-        text = connection.execute(query.order_by(*newest).limit(1)).scalar()
+        text = connection.execute(query).scalar()
         try:
             return documents.result_from(kind, read_json(text or "null", unknown=True), parts)
         except ValueError:
@@ -180,11 +208,9 @@ def is_unknown(text: str) -> bool:
 
 def names_with_unknown(connection: Connection) -> list[str]:
     """Return the names of facts and of newest results with numbers that aren't finite."""
-    last = select(func.max(_RUNS.c.position)).where(_RUNS.c.state == _FINISHED)
-    newest = _RUNS.c.position.in_(last.group_by(_RUNS.c.name))
     rows: list[str] = []
     for name, value, where in (
-        (_RUNS.c.name, cast(_RUNS.c.result, Text), newest),
+        (_RUNS.c.name, cast(_RUNS.c.result, Text), _RUNS.c.state == _FINISHED),
         (tables.facts.c.name, cast(tables.facts.c.value, Text), literal(value=True)),
     ):
         odd = value.contains("NaN") | value.contains("Infinity")
@@ -196,24 +222,40 @@ def names_with_unknown(connection: Connection) -> list[str]:
 def move_results(connection: Connection) -> None:
     """Move results from the facts, where earlier versions had them, to their own table."""
     facts, prefix = tables.facts, "analysis "
-    known = ("classes", "coverage", "explanation", "importance", "units")
-    is_result = facts.c.name.in_(known) | facts.c.name.startswith(prefix)
+    short = facts.c.name.in_(("classes", "coverage", "explanation", "importance", "units"))
     version = select(tables.meta.c.program_version).scalar_subquery()
-    rows = select(
-        func.replace(facts.c.name, prefix, ""),
-        literal(1),
-        version,
-        literal({}, _RUNS.c.settings.type),
-        literal(_FINISHED),
-        facts.c.value,
-    ).where(is_result)
     names = ["name", "number", "version", "settings", "state", "result"]
-    connection.execute(insert(_RUNS).from_select(names, rows))
-    connection.execute(delete(facts).where(is_result))
+    for is_result, name in (
+        (short, facts.c.name),
+        (facts.c.name.startswith(prefix), func.substr(facts.c.name, len(prefix) + 1)),
+    ):
+        number = select(func.count() + 1).where(_RUNS.c.name == name).scalar_subquery()
+        settings = literal({}, _RUNS.c.settings.type)
+        rows = select(name, number, version, settings, literal(_FINISHED), facts.c.value)
+        connection.execute(insert(_RUNS).from_select(names, rows.where(is_result)))
+        connection.execute(delete(facts).where(is_result))
 
 
-def _finished(connection: Connection, result: Any, units: UnitRows | None) -> dict[str, Any]:
-    """Replace the scores of units, if any; return the columns of a finished run."""
+def _forget(connection: Connection, position: int) -> None:
+    connection.execute(delete(_PARTS).where(_PARTS.c.analysis == position))
+    connection.execute(delete(_RUNS).where(_RUNS.c.position == position))
+
+
+def _counts(connection: Connection) -> dict[str, int]:
+    """Return how many rows there are of what analyses read: a run's own `result` until it has one."""
+    counted = (tables.seeds, tables.outcomes, tables.survey_answers)
+    return {
+        table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+        for table in counted
+    }
+
+
+def _finished(
+    connection: Connection, name: Any, result: Any, units: UnitRows | None
+) -> dict[str, Any]:
+    """Replace older results of this name, and the scores of units, if any; return a finished run's columns."""
+    older = and_(_RUNS.c.name == name, _RUNS.c.state == _FINISHED)
+    connection.execute(update(_RUNS).where(older).values(result=None))
     if units is not None:
         connection.execute(delete(_UNITS))
         for batch in batches(units()):

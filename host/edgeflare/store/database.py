@@ -29,7 +29,7 @@ from sqlalchemy.exc import SQLAlchemyError, StatementError
 from edgeflare._internal.files import check_regular, is_disk_full
 from edgeflare._internal.text import reason
 from edgeflare._version import __version__
-from edgeflare.errors import DiskFullError, StoreError
+from edgeflare.errors import DiskFullError, StoreError, UnwritableError
 from edgeflare.store.documents import UnstorableError, read_json, write_json
 from edgeflare.store.location import (
     CORPUS_NAME,
@@ -153,7 +153,8 @@ def _of_database(error: Exception, folder: Path) -> StoreError:
     )
     for part, sentence in sentences:
         if part in text:
-            return StoreError(f"{folder} {sentence}")
+            kind = UnwritableError if part in ("readonly", "unable to open") else StoreError
+            return kind(f"{folder} {sentence}")
     return StoreError(f"the database of {folder} failed: {str(cause)[:_LONGEST_CAUSE]}")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from filelock import BaseFileLock, FileLock, Timeout
 
 from edgeflare._internal.files import check_regular, read_regular, write_durably
-from edgeflare.errors import StoreError
+from edgeflare.errors import StoreError, UnwritableError
 from edgeflare.store.database import translate_errors
 from edgeflare.store.documents import read_json
 from edgeflare.store.location import read_pointer
@@ -187,7 +187,7 @@ def _locking(folder: Path) -> Iterator[None]:
         if number in _NO_LOCKS:
             raise _without_locks(folder) from error
         if number in _NOT_WRITABLE:
-            raise StoreError(
+            raise UnwritableError(
                 f"{folder} can't be written to; check its permissions and that its disk is writable"
             ) from error
         raise

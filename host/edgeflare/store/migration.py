@@ -118,19 +118,17 @@ def _version(engine: Engine, folder: Path, schema: Schema) -> int:
 def _migrate(engine: Engine, folder: Path, schema: Schema) -> None:
     """Upgrade it in one transaction; a process killed within leaves the database as it was."""
     try:
-        with for_writing(engine).connect() as connection:
-            _without_foreign_keys(connection)
-            with connection.begin():
-                if (location := read_pointer(folder)) is not None:
-                    server_of(location).serialise(connection)
-                _check_intact(connection, folder)
-                if read_version(connection, folder, schema) < schema.version:
-                    schema.upgrade(connection)
-                about = {"schema_version": schema.version, "program_version": __version__}
-                connection.execute(update(schema.about).values(**about))
-                _check_intact(connection, folder)
+        with for_writing(engine).connect() as connection, connection.begin():
+            if (location := read_pointer(folder)) is not None:
+                server_of(location).serialise(connection)
+            _check_intact(connection, folder)
+            if read_version(connection, folder, schema) < schema.version:
+                schema.upgrade(connection)
+            about = {"schema_version": schema.version, "program_version": __version__}
+            connection.execute(update(schema.about).values(**about))
+            _check_intact(connection, folder)
     finally:
-        engine.dispose()  # the connections that are opened after this check foreign keys again
+        engine.dispose()
 
 
 def _check_migratable(engine: Engine, folder: Path, schema: Schema, version: int) -> None:
@@ -143,12 +141,6 @@ def _check_migratable(engine: Engine, folder: Path, schema: Schema, version: int
         )
     with engine.connect() as connection:
         _check_intact(connection, folder)
-
-
-def _without_foreign_keys(connection: Connection) -> None:
-    """Let SQLite rebuild tables whose rows others refer to."""
-    if connection.dialect.name == "sqlite":
-        connection.connection.cursor().execute("PRAGMA foreign_keys=OFF")
 
 
 def _check_intact(connection: Connection, folder: Path) -> None:

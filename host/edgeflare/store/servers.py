@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 
 from edgeflare._internal.files import make_folder, state_folder
 from edgeflare._internal.plugins import load, names, unusable
-from edgeflare.errors import HostError, StoreAwayError, StoreError, UsageError
+from edgeflare.errors import HostError, StoreAwayError, StoreError, UnwritableError, UsageError
 from edgeflare.store.location import POINTER_NAME, Location, campaign_text
 
 _P = ParamSpec("_P")
@@ -146,10 +146,10 @@ def installed_servers(scheme: str = "") -> Iterator[DatabaseServer]:
                 yield server
 
 
-def is_run_by(folder: Path, whom: str) -> StoreError:
+def is_run_by(folder: Path, whom: str) -> UnwritableError:
     """Return the error of a campaign that another process runs."""
     name = campaign_text(folder)
-    return StoreError(f"{name} is being run by {whom}; wait until it has ended or stop it")
+    return UnwritableError(f"{name} is being run by {whom}; wait until it has ended or stop it")
 
 
 def check_not_lost(server: DatabaseServer, folder: Path, location: Location) -> None:

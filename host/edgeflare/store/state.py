@@ -1,6 +1,7 @@
 """What a campaign has stored of itself beside its rows: each fact is a field with its type."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
@@ -134,15 +135,21 @@ class ReplayOrigin:
 
 
 @dataclass(frozen=True)
-class StoredReplay:
-    """What makes a campaign a replay: its source, and its inputs as they were before it.
-
-    `selected` are the ids of the inputs to send, `notices` what the user ought to know of them.
-    """
+class ReplayStart:
+    """Where a replay's inputs come from, and the ids of those to send."""
 
     source: ReplayOrigin
+    selected: Sequence[str] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class StoredReplay(ReplayStart):
+    """What makes a campaign a replay: its source, and its inputs as they were before it.
+
+    `notices` are what the user ought to know of them.
+    """
+
     inputs: Sequence[ReplayInput] = ()
-    selected: Sequence[str] = ()
     notices: Sequence[str] = ()
 
 
@@ -191,18 +198,17 @@ class Fact(Generic[_T]):
         query = select(cast(tables.facts.c.value, Text)).where(tables.facts.c.name == self.stored)
         text = connection.execute(query).scalar()
         value = None if text is None else read_json(text, unknown=True)
-        return self._default if value is None else self._decoded(write_json(value))
+        return copy(self._default) if value is None else self._decoded(write_json(value))
 
     def write(self, connection: Connection, value: _T) -> None:
         """Replace the value, in a transaction. Raises UnstorableError where it doesn't fit its type."""
         try:
             stored = self._adapter.dump_python(value, mode="json", warnings=False)
-            text = write_json(stored)
             if stored is not None:
-                self._decoded(text)
+                self._decoded(write_json(stored))
         except ValueError as error:
             raise UnstorableError(str(error)) from error
-        table, stored = tables.facts, read_json(text)
+        table = tables.facts
         change = update(table).where(table.c.name == self.stored).values(value=stored)
         if connection.execute(change).rowcount == 0:
             connection.execute(insert(table).values(name=self.stored, value=stored))
@@ -263,6 +269,8 @@ class CampaignState:
     """The references with too few of the survey's inputs, and the number of these inputs."""
     replay: Fact[StoredReplay | None] = Fact(None)
     """What makes the campaign a replay; None of any other."""
+    replay_start: Fact[ReplayStart | None] = Fact(None, "replay")
+    """What `replay` begins with, to be read alone: its inputs, which may be many, aren't checked."""
     replicas: Fact[Sequence[str]] = Fact([""])
     sample_rate: Fact[int | None] = Fact(None)
     """The rate of audio samples in Hz; None of others."""
@@ -291,6 +299,7 @@ class CampaignState:
             fact.write(connection, change(value))
 
     @property
+    @beginning_again
     def is_replay(self) -> bool:
         """Whether the campaign is a replay."""
         with self.database.reading() as connection:

@@ -88,6 +88,14 @@ BOTH_RETURN = "{}: the original returns {}, the deployed model {}"
 NOT_FINITE = "NaN or infinity among the values"
 
 
+def tolerance_bound(tolerance: float | None, *, by_element: bool) -> str:
+    """Return what is added to a distance of the tolerance it is compared with; "" without one."""
+    if tolerance is None or not by_element:
+        return "" if tolerance is None else f", tolerance {tolerance:g}"
+    more = "" if tolerance == 1 else f"; more than {tolerance:g} deviates"
+    return f", in multiples of its own tolerance{more}"
+
+
 def inputs_differ(differing: int, inputs: int, kinds: str) -> str:
     """Return how many inputs have a difference, and of which kinds."""
     verb = "differs" if differing == 1 else "differ"

@@ -25,7 +25,7 @@ from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError
 from sqlalchemy.sql.ddl import CreateSchema, DropSchema
 
-from edgeflare.errors import DiskFullError, StoreAwayError, StoreError
+from edgeflare.errors import DiskFullError, StoreAwayError, StoreError, UnwritableError
 from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.location import Kind, Location, is_schema_name
 from edgeflare_lab.stores import server_lock
@@ -324,6 +324,7 @@ _CONNECTING = (
 """Parts of what libpq says where no connection is made, which has no code, and the sentences."""
 _LOST = "was lost in the middle ({cause}); check its server, then {next}"
 _PASSING = (_GONE, _LOST, _FULL)
+_UNWRITABLE = ("42501", "25006")
 _BUSY = "is in use by another program ({cause}); wait until that has finished, then {next}"
 _CODES = {
     "3D000": _MISSING,
@@ -373,7 +374,7 @@ def server_error(
         return StoreError(f"{what} failed: {said}")
     said = f"{what} " + sentence.format(cause=said, next=following)
     if sentence not in _PASSING:
-        return StoreError(said)
+        return (UnwritableError if code in _UNWRITABLE else StoreError)(said)
     away = StoreAwayError(said)
     away.repeatable = getattr(cause, _REPEATABLE, False)
     return away

@@ -395,7 +395,9 @@ def _connections(server: Any, folder: Path) -> float:
     count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'edgeflare'"
     before = int(server.psql(count))
     with Store.create(folder / "connections", {"seed": 1}, database=server.new_database()) as store:
-        threads = [threading.Thread(target=store.set_fact, args=("a", 1)) for _ in range(8)]
+        threads = [
+            threading.Thread(target=setattr, args=(store.state, "sample_rate", 1)) for _ in range(8)
+        ]
         for one in threads:
             one.start()
         for one in threads:

@@ -1,10 +1,10 @@
-"""Soundness, agreement and the comparison by the names under which they are analyses."""
+"""Soundness and agreement by the names under which they are analyses."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_stores import Ended, candidate, compared_campaign
+from campaign_stores import compared_campaign
 
 from edgeflare.analysis import RunContext, analysis, run_analysis, sections_of
 from edgeflare.errors import UsageError
@@ -56,14 +56,3 @@ def test_what_every_report_has_anyway_is_not_stored(fallen: Path, tmp_path: Path
 def test_a_campaign_without_several_devices_has_no_agreement(fallen: Path) -> None:
     with pytest.raises(UsageError, match="--fleet replicate"):
         run_analysis("agreement", fallen, {}, RunContext())
-
-
-def test_a_comparison_takes_several_campaigns(tmp_path: Path) -> None:
-    folders = [
-        candidate(tmp_path / name, [Ended(level)] * 8) for name, level in (("a", 0.1), ("b", 0.9))
-    ]
-    result = run_analysis("compare", folders, {"measure": "severity"}, RunContext())
-    assert [one.name for one in result.ranking.candidates] == ["a", "b"]
-    assert (result.ranking.measure, result.failed, result.folder) == ("severity", {}, None)
-    with pytest.raises(UsageError, match="two candidates"):
-        run_analysis("compare", folders[:1], {}, RunContext())

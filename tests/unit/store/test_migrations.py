@@ -141,6 +141,19 @@ def test_results_of_analyses_are_rows_of_their_own_now(earlier):
         assert store.result("mine", Mine) == Mine(4)
 
 
+def test_results_of_one_name_that_was_stored_in_two_ways_are_two_runs(earlier):
+    change(
+        earlier.campaign / "campaign.sqlite",
+        """INSERT INTO facts VALUES ('units', '{"count": 1}'), ('analysis units', '{"count": 2}'),
+        ('analysis my analysis units', '{"count": 3}')""",
+    )
+    with Store.open(earlier.campaign) as store:
+        runs = [(one.name, one.number) for one in store.results()]
+        assert runs == [("units", 1), ("units", 2), ("my analysis units", 1)]
+        assert store.result("units", Mine) == Mine(2)
+        assert store.result("my analysis units", Mine) == Mine(3)
+
+
 @pytest.mark.parametrize("statement", [1, 4, 7])
 def test_a_kill_in_the_middle_loses_nothing(earlier, statement):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

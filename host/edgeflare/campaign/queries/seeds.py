@@ -167,6 +167,8 @@ class SeedStage(_SeedQueries):
     def check_limits(self) -> None:
         """Raise UsageError where the query limits leave too little for the unanswered seeds."""
         fleet, spent = self._config.fleet, queries_before(self._store)
+        if fleet.total_queries is None and fleet.device_queries is None:
+            return
         wanted = {replica: len(list(self.pending(replica))) for replica in self._replicas}
         total = fleet.total_queries
         if total is not None:

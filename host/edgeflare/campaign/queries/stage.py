@@ -130,6 +130,7 @@ class QueryStage(CampaignStage, Generic[J, R]):
     def __init__(self, run: CampaignRun) -> None:
         super().__init__(run)
         self.done = 0
+        self._counted: dict[str, Sequence[J]] = {}
         self._original: Original = run.original
         self._reader = None if run.readers is None else run.readers.deployed
         self._rows: Mapping[str, int] = run.store.state.seed_rows
@@ -138,6 +139,12 @@ class QueryStage(CampaignStage, Generic[J, R]):
     @abstractmethod
     def pending(self, replica: str) -> Iterable[J]:
         """Return what is left for a replica, in order, from the store alone."""
+
+    @final
+    def count(self) -> int:
+        """Return how many items are pending; the next round takes these, without another reading."""
+        self._counted = {replica: list(self.pending(replica)) for replica in self._replicas}
+        return sum(map(len, self._counted.values()))
 
     @abstractmethod
     def job(self, item: J, replica: str) -> Job[R]:
@@ -226,7 +233,8 @@ class QueryStage(CampaignStage, Generic[J, R]):
         return not scheduler.left
 
     def _jobs(self, replica: str) -> Iterator[Job[R]]:
-        for item in self.pending(replica):
+        counted = self._counted.pop(replica, None)
+        for item in self.pending(replica) if counted is None else counted:
             yield self.job(item, replica)
 
     def _seeds(self, replica: str) -> Iterator[SeedRecord]:

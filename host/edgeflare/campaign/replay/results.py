@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.answers.kind import AnswerKind
@@ -18,7 +18,7 @@ from edgeflare.devices.runtimes import BY_EXTENSION
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.records import InputOfReplay, ReplayInput, ReplayResult
-from edgeflare.store.state import StoredReplay
+from edgeflare.store.state import ReplayStart
 from edgeflare.types import TRIGGERS, Decision, Status
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "stored_replay",
 ]
 
+_T = TypeVar("_T")
 ReplayState: TypeAlias = Literal[
     "fixed", "still", "new", "agrees", "unstable", "nonfinite", "failed"
 ]
@@ -103,9 +104,12 @@ class ReplayedInput(InputOfReplay, JsonRecord):
         return None not in before and before != (self.original_label, self.deployed_label)
 
 
-def stored_replay(store: Store) -> StoredReplay:
+def stored_replay(store: Store) -> ReplayStart:
     """Return what makes a campaign a replay. Raises StoreError where it is none."""
-    replay = store.state.replay
+    return _of_replay(store, store.state.replay_start)
+
+
+def _of_replay(store: Store, replay: _T | None) -> _T:
     if replay is None:
         raise StoreError(
             f"{store.folder} is a campaign, but no replay; `edgeflare replay {store.folder}` makes "
@@ -116,7 +120,7 @@ def stored_replay(store: Store) -> StoredReplay:
 
 def replay_inputs(store: Store) -> dict[str, ReplayInput]:
     """Return a replay's inputs as they were before it, by id. Raises as `stored_replay`."""
-    return {before.id: before for before in stored_replay(store).inputs}
+    return {before.id: before for before in _of_replay(store, store.state.replay).inputs}
 
 
 def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:

@@ -35,8 +35,7 @@ class SurveyStage(QueryStage[SeedRecord, SurveyResult[SeedRecord]]):
         ]
 
     def begin(self) -> bool:
-        left = sum(len(self.pending(replica)) for replica in self._replicas)
-        if not left:
+        if not (left := self.count()):
             return False
         self._kind = self._store.kind
         self._inputs = SurveyInputs.begin(self._store, self._config.survey.families)

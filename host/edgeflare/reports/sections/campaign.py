@@ -41,7 +41,7 @@ from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetr
 from edgeflare.reports.explanation import explanation_blocks
 from edgeflare.reports.replay import replay_counts, replay_inputs
 from edgeflare.reports.report import Report, outcome_words, seed_words
-from edgeflare.reports.sections.pairs import pairs_section
+from edgeflare.reports.sections.pairs import pairs_section, pairs_table
 from edgeflare.reports.survey.document import (
     charted_groups,
     survey_chart,
@@ -134,7 +134,7 @@ def campaign_sections(
     yield Section("key-figures", "Key figures", (Figures(figures),), figures, order=10)
     yield from _faults(summary, store, name)
     yield from _survey(summary, store, name, brief=brief)
-    yield from _pairs(summary, name)
+    yield from _pairs(summary, name, brief=brief)
     if answers is not None:
         yield from summary.kind.sections(answers.figures, name)
     yield from _causes(summary, store, name, brief=brief)
@@ -220,12 +220,15 @@ def _pairs(
     counts: Mapping[tuple[int, int], int] | None = None,
     *,
     is_replay: bool = False,
+    brief: bool = False,
 ) -> Iterator[Section]:
     """Yield which classes take the place of which, of kinds that have classes."""
     if summary.kind.page_part == "pairs":
         if counts is None:
             counts = {(one.original, one.deployed): one.count for one in summary.label_pairs}
-        yield pairs_section(summary.label_pairs, counts, name, is_replay=is_replay)
+        most = 5 if brief else MOST_SHOWN
+        pairs = pairs_table(summary.label_pairs, name, most)
+        yield pairs_section(pairs, counts, name, is_replay=is_replay)
 
 
 def _faults(summary: Summary, store: Store, name: Name) -> Iterator[Section]:

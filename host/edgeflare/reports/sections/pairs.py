@@ -6,7 +6,6 @@ from edgeflare._internal.text import counted
 from edgeflare.analysis.outcome_stats import LabelPair
 from edgeflare.document import Block, Cell, Matrix, Name, Section, Text, shade, table_of
 
-_MOST_IN_TEXT = 10
 _MOST_CLASSES = 40
 _MOST_PAIRS = 20
 _SHORT_NAME = 3
@@ -18,7 +17,7 @@ def pair_key(original: int | None, deployed: int | None) -> str:
 
 
 def pairs_section(
-    pairs: Sequence[LabelPair],
+    text: Sequence[Block],
     counts: Mapping[tuple[int, int], int],
     name: Name,
     *,
@@ -26,8 +25,8 @@ def pairs_section(
 ) -> Section:
     """Return the pairs of classes, the original's first.
 
-    `counts` are those of all findings that the gallery shows, for a page; `pairs` those of a text,
-    the most frequent first. `name` returns a class's name.
+    `counts` are those of all findings that the gallery shows, for a page; `text` is what a
+    text has instead. `name` returns a class's name.
     """
     title = "Pairs of labels: what the original says, and what the deployed model says"
     if not counts:
@@ -49,7 +48,6 @@ def pairs_section(
 
     rows = sorted({original for original, _ in counts})
     columns = sorted({deployed for _, deployed in counts})
-    text = tuple(_table(pairs, name))
     if max(len(rows), len(columns)) > _MOST_CLASSES:
         ranked = sorted(counts, key=lambda pair: (-counts[pair], pair))
         left_out = len(ranked) - _MOST_PAIRS
@@ -57,7 +55,7 @@ def pairs_section(
         note = f"There are too many classes for a matrix; the most frequent pairs are{more}:"
         lines = [(name(one), name(other), cell(one, other)) for one, other in ranked[:_MOST_PAIRS]]
         headings = ("original says", "deployed says", f"{matter}s")
-        block = Matrix(headings, lines, labels=2, text=text)
+        block = Matrix(headings, lines, labels=2, text=tuple(text))
         return Section("pairs", title, (Text(note, "note"), block), order=100)
     note = (
         f"{matters} by what the original says (row) and what the deployed model says (column). A "
@@ -72,13 +70,14 @@ def pairs_section(
     names = [name(other) for other in columns]
     long_names = any(len(one) > _SHORT_NAME for one in names)
     header = ("original \\ deployed", *names, "all")
-    block = Matrix(header, cells, totals=1, long_names=long_names, text=text)
+    block = Matrix(header, cells, totals=1, long_names=long_names, text=tuple(text))
     return Section("pairs", title, (Text(note, "note"), block), order=100)
 
 
-def _table(pairs: Sequence[LabelPair], name: Name) -> list[Block]:
+def pairs_table(pairs: Sequence[LabelPair], name: Name, most: int) -> list[Block]:
+    """Return the `most` frequent pairs, of those from the most frequent on, and how many more."""
     rows = [(name(pair.original), name(pair.deployed), f"{pair.count:,}") for pair in pairs]
-    if rest := pairs[_MOST_IN_TEXT:]:
+    if rest := pairs[most:]:
         count = f"{sum(pair.count for pair in rest):,}"
-        rows[_MOST_IN_TEXT:] = [(counted(len(rest), "more pair"), "", count)]
+        rows[most:] = [(counted(len(rest), "more pair"), "", count)]
     return [table_of(["original says", "deployed says", "triggers"], rows, text=2)] if rows else []

@@ -107,20 +107,22 @@ def choose_format(
     none_fits = not fitting and "end-to-end" in kinds
     if len(fitting) == 1 or not (none_fits or (fitting and not is_usual)):
         return (fitting or formats)[0]
+    raise _unclear(kinds, tensors, none_fits=none_fits)
+
+
+def _unclear(kinds: Sequence[str], tensors: Sequence[TensorInfo], *, none_fits: bool) -> ModelError:
+    layouts = {
+        "end-to-end": "objects with left, top, right, bottom, score and class",
+        "yolo": "a box and a score for each class at each anchor",
+        "yolo-objectness": "a box, its objectness and a score for each class at each anchor",
+    }
     outputs = ", ".join(f"{tensor.name!r} {shape_text(tensor.shape)}" for tensor in tensors)
-    raise ModelError(
+    return ModelError(
         f"the output {outputs} may be of the kinds {', '.join(kinds)}, and its values on the seeds fit "
         f"{'none' if none_fits else 'more than one'} of them: state "
-        + ", or ".join(f"`--decoder kind={kind}` if it has {_LAYOUTS[kind]}" for kind in kinds)
+        + ", or ".join(f"`--decoder kind={kind}` if it has {layouts[kind]}" for kind in kinds)
         + ", with `--decoder box=xyxy` where those boxes are corners"
     )
-
-
-_LAYOUTS = {
-    "end-to-end": "objects with left, top, right, bottom, score and class",
-    "yolo": "a box and a score for each class at each anchor",
-    "yolo-objectness": "a box, its objectness and a score for each class at each anchor",
-}
 
 
 def _fits(
