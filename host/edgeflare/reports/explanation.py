@@ -44,7 +44,6 @@ from edgeflare.store import Store
 from edgeflare.words.causes import (
     CAUSE_WORDS,
     count_text,
-    explanation_json,
     labels_words,
     layer_words,
     left_out_text,
@@ -56,7 +55,6 @@ from edgeflare.words.causes import (
 __all__ = [
     "explanation_blocks",
     "explanation_document",
-    "explanation_json",
     "shrunk_document",
     "write_node_data",
 ]
@@ -359,20 +357,18 @@ class Explain(Analysis[ExplainSettings, Explanation]):
         """Return the explanation, which is stored in the campaign."""
         from edgeflare.explanation import explain_campaign  # reports need nothing that runs
 
-        explanation = explain_campaign(
+        return explain_campaign(
             campaign.folder,
             _config(campaign, settings.stated),
             float_model=settings.float_model,
             device_queries=settings.device_queries,
             **context.options,
         )
-        if settings.node_data is not None:
-            write_node_data(explanation, settings.node_data)
-        return explanation
 
-    def to_json(self, result: Explanation) -> dict[str, Any] | None:
-        """Return what ``--json`` prints."""
-        return explanation_json(result)
+    def write(self, result: Explanation, settings: ExplainSettings) -> None:
+        """Write the node data, where it is wanted."""
+        if settings.node_data is not None:
+            write_node_data(result, settings.node_data)
 
     def sections(self, result: Explanation, names: Name, store: Store | None) -> Iterator[Section]:
         """Yield the causes."""
