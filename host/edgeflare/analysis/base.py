@@ -47,8 +47,9 @@ class Analysis(Protocol[S, R]):
     writes to it; others may be run while the campaign runs. The result of one that isn't `stored` is
     printed alone; what it keeps in case it is interrupted is deleted when it ends.
 
-    Two further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
-    that of the result, or its fields; ``advice(result)`` returns a line for the user on what to do next.
+    Three further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
+    that of the result, or its fields; ``advice(result)`` returns a line for the user on what to do next;
+    ``write(result, settings)`` writes files that the settings name, once the result is printed.
     """
 
     name: str

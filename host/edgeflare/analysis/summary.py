@@ -269,6 +269,7 @@ class Summary(OutcomeFigures):
             "unusable": [one.to_json() for one in self.unusable],
             "limits_crossed": list(self.limits_crossed),
             "limits_undecided": list(self.limits_undecided),
+            "explanation": self.explanation and self.explanation.to_json(),
         }
 
 

@@ -89,13 +89,13 @@ def _run(
             return [*section_blocks(sections_of(plugin, name, result, namer, store))]
 
     print_result(json, values, document)
-    if json:
-        return
-    if hasattr(plugin, "advice"):
+    if not json and hasattr(plugin, "advice"):
         echo_err(f"\n{plugin.advice(result)}")
-    elif stored and not isinstance(campaign, list):
+    elif not json and stored and not isinstance(campaign, list):
         command = shlex.join(["edgeflare", "report", campaign_text(first)])
         echo_err(f"\nA page with it: {command}")
+    if hasattr(plugin, "write"):
+        plugin.write(result, settings)
 
 
 class AnalysisCommands(PluginGroup):

@@ -8,12 +8,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import PlainSerializer, computed_field
 
-from edgeflare._internal.records import in_json
+from edgeflare._internal.records import JsonRecord, in_json
+from edgeflare.answers.parts import later
 from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
 from edgeflare.store.location import is_campaign
@@ -310,6 +311,11 @@ class Explanation:
             found.append(FindingGroup(*key, len(some), doubtful, nearest, shrunk, members))
         return tuple(sorted(found, key=lambda one: (-one.count, self._distance(one.nearest))))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the same names, and all that is said in words."""
+        plain: dict[str, Any] = later("edgeflare.words.causes:explanation_json", self)
+        return plain
+
     def _distance(self, finding: ExplainedFinding) -> tuple[bool, float]:
         """Return whether shrinking changed a finding's classes, and how near it is then."""
         shrunk = self.shrunk.get(finding.id)
@@ -393,7 +399,7 @@ class ShrunkFinding:
 
 
 @dataclass(frozen=True)
-class ShrunkFindings:
+class ShrunkFindings(JsonRecord):
     """The findings of a campaign, shrunk; `folder` has them as the triggers of a campaign.
 
     `left_out` findings are seed inputs themselves: there is nothing to shrink.

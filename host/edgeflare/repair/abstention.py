@@ -10,12 +10,13 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
-from edgeflare._internal.records import in_json
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.errors import UsageError
 from edgeflare.repair.examples import Examples
 from edgeflare.statistics import upper_bound
+from edgeflare.words.repair import source_text
 from edgeflare_agent.repair import Repair
 
 CATCH = 0.95
@@ -34,13 +35,18 @@ class CurvePoint(NamedTuple):
     deferred: float
 
 
+def _points(curve: tuple[CurvePoint, ...]) -> list[dict[str, float]]:
+    return [point._asdict() for point in curve]
+
+
 @dataclass(frozen=True)
 class Caught:
     """`caught` of `deviations` have a margin below the threshold.
 
-    `source` is `HELD_OUT`, or the strategy of a fresh search."""
+    `source` is `HELD_OUT`, or the strategy of a fresh search; JSON has it in words.
+    """
 
-    source: str
+    source: Annotated[str, PlainSerializer(source_text)]
     deviations: int
     caught: int
 
@@ -51,7 +57,7 @@ class Caught:
 
 
 @dataclass(frozen=True)
-class Abstention:
+class Abstention(JsonRecord):
     """A threshold for the deployed model's margin, and what it does to inputs that it isn't taken from.
 
     Answers with a margin below `threshold` are deferred. It was set on `calibrated_on` deviations to
@@ -71,7 +77,7 @@ class Abstention:
     deferred: int
     deferred_bound: float
     caught: tuple[Caught, ...]
-    curve: tuple[CurvePoint, ...]
+    curve: Annotated[tuple[CurvePoint, ...], PlainSerializer(_points)]
     size: Annotated[int, Field(exclude=True)]
     kind: Annotated[str, Field(exclude=True)]
     others: Annotated[tuple[int, ...], Field(exclude=True)]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from edgeflare._internal.files import file_sha256, write_whole
-from edgeflare._internal.records import in_json
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.analysis import Duel, rank_campaigns
 from edgeflare.answers.outputs import load_repair, save_repair
 from edgeflare.campaign.batch import CampaignRunner
@@ -119,7 +119,7 @@ class AbstainSettings(_RepairSettings):
 
 
 @dataclass(frozen=True)
-class RepairedSearch:
+class RepairedSearch(JsonRecord):
     """The campaign's search on the model as it was (`before`) and on the repaired one (`after`).
 
     Both are of the same seed inputs: where the latter reached its bound, of those that it got to.
@@ -146,7 +146,7 @@ class RepairedSearch:
 
 
 @dataclass(frozen=True)
-class RepairedCampaign:
+class RepairedCampaign(JsonRecord):
     """A repair that was written to `path`, of so many `bytes` (and `onnx`, the same for ONNX Runtime).
 
     One of `trained` and `abstention` says how it does on inputs that it wasn't made from. `search`

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PlainSerializer
 
 from edgeflare._internal.files import replacing, write_whole
-from edgeflare._internal.records import in_json
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare._internal.text import first_of
 from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
 from edgeflare.answers.detections.figures import DifferenceCounts
@@ -164,7 +164,7 @@ class RecipeFigures:
     latency_s: float | None
     confident: float | None
     is_front: bool = False
-    in_float: tuple[str, ...] = ()
+    in_float: Annotated[tuple[str, ...], PlainSerializer(repair.in_float_words)] = ()
     searched: int = 0
     found: int = 0
     queries: float | None = None
@@ -178,7 +178,7 @@ class RecipeFigures:
 
 
 @dataclass(frozen=True)
-class RecipesFound:
+class RecipesFound(JsonRecord):
     """Candidates by the new search, least disagreement first; the present model is one of them.
 
     `winner` is the recipe that deviates least among those that are no larger and no slower than the
@@ -335,7 +335,7 @@ def recipes_campaign(
             with translate_errors(folder):
                 files[name] = maker.make(name)
         except ModelError as error:
-            failed[name] = str(error)
+            failed[name] = f"it can't be made: {error}"
             said = Notice(repair.not_made(name, str(error)))
             progress(BatchProgress(name, target, number, len(names), said))
     notices = [one for one in (notice, why_none) if one]

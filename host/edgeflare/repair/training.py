@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field, InstanceOf
 
 from edgeflare._internal.extras import scikit_learn
-from edgeflare._internal.records import in_json
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.errors import UsageError
 from edgeflare.repair.examples import NO_LABEL, Examples
 from edgeflare.statistics import binomial_tail
@@ -95,7 +95,7 @@ class FoldFigures:
 
 
 @dataclass(frozen=True)
-class TrainedRepair:
+class TrainedRepair(JsonRecord):
     """A trained repair, and how repairs trained in the same way do on other inputs.
 
     `inputs` and `triggering` count what it was trained on. `folds` are those of the
@@ -109,7 +109,7 @@ class TrainedRepair:
     triggering: int
     folds: tuple[FoldFigures, ...]
     max_inducing: float | None
-    converged: bool
+    converged: Annotated[bool, Field(exclude=True)]
     iterations: int
 
     def mean(self, figure: str) -> float:

@@ -1,7 +1,6 @@
 # The public names; read at run time, too.
 # ruff: noqa: I001 - one import a part
 
-from .campaign import summary_json as summary_json
 from .render.terminal import summary_document as summary_document
 from .document import (
     Block as Block,
@@ -16,7 +15,6 @@ from .document import (
 )
 from .explanation import (
     explanation_document as explanation_document,
-    explanation_json as explanation_json,
     shrunk_document as shrunk_document,
     write_node_data as write_node_data,
 )

@@ -20,7 +20,6 @@ from edgeflare.document import (
     Text,
 )
 from edgeflare.models.scaling import ScalingOptions
-from edgeflare.reports.explanation import explanation_json
 from edgeflare.reports.survey.document import survey_key_figures
 from edgeflare.reports.survey.faults import faults_key_figures
 from edgeflare.words.devices import runtime_words
@@ -58,11 +57,6 @@ class TriggerLine(NamedTuple):
     snr_db: float | None = None
     smaller_margin: float | None = None
     disagreement: float | None = None
-
-
-def summary_json(summary: Summary) -> dict[str, Any]:
-    """Return a JSON object with a summary's numbers, and what is said of them in words."""
-    return {**summary.to_json(), "explanation": explanation_json(summary.explanation)}
 
 
 def limits_list(limits: Sequence[LimitCheck]) -> list[Block]:

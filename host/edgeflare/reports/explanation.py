@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -44,7 +44,6 @@ from edgeflare.store import Store
 from edgeflare.words.causes import (
     CAUSE_WORDS,
     count_text,
-    explanation_json,
     labels_words,
     layer_words,
     left_out_text,
@@ -56,7 +55,6 @@ from edgeflare.words.causes import (
 __all__ = [
     "explanation_blocks",
     "explanation_document",
-    "explanation_json",
     "shrunk_document",
     "write_node_data",
 ]
@@ -67,11 +65,11 @@ _NOTHING = 0.0005
 
 
 def explanation_document(found: Explanation, campaign: Path, name: Name = str) -> list[Block]:
-    """Return what the findings come of, without a heading, and how far several devices agree.
+    """Return what the findings come of, and how far several devices agree.
 
     `name` returns a class's name. Raises StoreError.
     """
-    blocks = explanation_blocks(found, name)[1:]
+    blocks = explanation_blocks(found, name)
     with Store.open(campaign) as store:
         folder = explained_devices(store)
     if folder is not None:
@@ -80,16 +78,16 @@ def explanation_document(found: Explanation, campaign: Path, name: Name = str) -
     return blocks
 
 
-def explanation_blocks(
-    found: Explanation | None, name: Name = str, *, brief: bool = False
-) -> list[Block]:
+def causes_section(blocks: Iterable[Block]) -> Section:
+    """Return the section of an explanation."""
+    return Section("causes", "Causes: what decides", tuple(blocks), order=320)
+
+
+def explanation_blocks(found: Explanation, name: Name = str, *, brief: bool = False) -> list[Block]:
     """Return how many findings come of each cause, by layers and labels, and what is unclear.
 
-    `name` returns a class's name. Nothing where a campaign was not explained. `brief`: without what
-    each step and layer changes.
+    `name` returns a class's name. `brief`: without what each step and layer changes.
     """
-    if found is None:
-        return []
     total = len(found.findings)
     rows = []
     for cause, count in found.counts.items():
@@ -98,7 +96,6 @@ def explanation_blocks(
         rows.append([CAUSE_WORDS[cause], f"{count:,}", share, f"{doubtful:,}"])
     notices = tuple(Item(remark_text(notice)) for notice in found.notices)
     return [
-        Heading("Causes"),
         Text(count_text(found)),
         table_of(["what decides", "findings", "share", "doubtful"], rows),
         *([] if brief else [*_contributions(found), *_layers(found)]),
@@ -360,26 +357,23 @@ class Explain(Analysis[ExplainSettings, Explanation]):
         """Return the explanation, which is stored in the campaign."""
         from edgeflare.explanation import explain_campaign  # reports need nothing that runs
 
-        explanation = explain_campaign(
+        return explain_campaign(
             campaign.folder,
             _config(campaign, settings.stated),
             float_model=settings.float_model,
             device_queries=settings.device_queries,
             **context.options,
         )
-        if settings.node_data is not None:
-            write_node_data(explanation, settings.node_data)
-        return explanation
 
-    def to_json(self, result: Explanation) -> dict[str, Any] | None:
-        """Return what ``--json`` prints."""
-        return explanation_json(result)
+    def write(self, result: Explanation, settings: ExplainSettings) -> None:
+        """Write the node data, where it is wanted."""
+        if settings.node_data is not None:
+            write_node_data(result, settings.node_data)
 
     def sections(self, result: Explanation, names: Name, store: Store | None) -> Iterator[Section]:
         """Yield the causes."""
         folder = Path() if store is None else store.folder
-        blocks = explanation_document(result, folder, names)
-        yield Section("explanation", "Causes", (*blocks,), order=70)
+        yield causes_section(explanation_document(result, folder, names))
 
 
 class Shrink(Analysis[ShrinkSettings, ShrunkFindings]):

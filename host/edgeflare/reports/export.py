@@ -26,7 +26,6 @@ from edgeflare.analysis.summary import summarize
 from edgeflare.answers.metrics import difference_text, text_of
 from edgeflare.campaign.status import replica_names
 from edgeflare.errors import DiskFullError, StoreError, UsageError
-from edgeflare.reports.campaign import summary_json
 from edgeflare.reports.survey.export import Answers, WriteFiles, export_survey
 from edgeflare.reports.telemetry import write_minutes, write_openmetrics
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, open_store
@@ -326,7 +325,7 @@ def _describe(store: Store) -> dict[str, Any]:
         "environments": store.environments(),
         "skipped": [asdict(entry) for entry in store.skipped()],
         "notices": store.notices(),
-        "summary": summary_json(summarize(store)),
+        "summary": summarize(store).to_json(),
     }
 
 

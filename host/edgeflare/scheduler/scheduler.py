@@ -99,6 +99,12 @@ class ProbedOriginal(Protocol):
 
 
 @dataclass(frozen=True)
+class _Done(Generic[R]):
+    running: RunningJob[R]
+    result: R
+
+
+@dataclass(frozen=True)
 class _Lost(Generic[R]):
     """A job whose device is lost, or that a limit on queries stopped.
 
@@ -171,7 +177,7 @@ class Scheduler(Generic[R]):
         ]
         here = {device.name for device in devices}
         self._asked_of_others = sum(n for name, n in limits.asked.items() if name not in here)
-        self._events: SimpleQueue[tuple[RunningJob[R], R] | _Lost[R] | BaseException | None] = (
+        self._events: SimpleQueue[_Done[R] | _Lost[R] | BaseException | None] = (
             SimpleQueue()  # None: check again whether every job of a device waits for it
         )
         self._started = 0
@@ -226,9 +232,7 @@ class Scheduler(Generic[R]):
                 on_tick()
                 next_tick = time.monotonic() + self._limits.tick_s
 
-    def _next_event(
-        self, until: float
-    ) -> "tuple[RunningJob[R], R] | _Lost[R] | BaseException | None":
+    def _next_event(self, until: float) -> "_Done[R] | _Lost[R] | BaseException | None":
         """Wait for an event; None at this time, or where a device's batch may be complete."""
         while (left := until - time.monotonic()) > 0:
             with suppress(Empty):
@@ -319,24 +323,20 @@ class Scheduler(Generic[R]):
             running.asked += len(samples)
             return running.queue.submit(samples)
 
-    def _take(
-        self, event: "tuple[RunningJob[R], R] | _Lost[R] | BaseException", writer: ResultWriter[R]
-    ) -> None:
+    def _take(self, event: "_Done[R] | _Lost[R] | BaseException", writer: ResultWriter[R]) -> None:
         if isinstance(event, BaseException):
             raise event
-        if isinstance(event, tuple):
-            running, result = event
-            running.queue.running.discard(running)
-            writer.keep(result, running.queue.device.name)
-            return
-        running, queue = event.running, event.running.queue
-        if event.refusal is not None:
+        queue = event.running.queue
+        if isinstance(event, _Lost) and event.refusal is not None:
             self._refused(queue, event.refusal)
-        queue.running.discard(running)
-        running.generator.close()
-        queue.feed.give_back(running.job)
-        if event.at_limit and self._on_stopped is not None:
-            self._on_stopped(queue.device.name, running.asked)
+        queue.running.discard(event.running)
+        if isinstance(event, _Done):
+            writer.keep(event.result, queue.device.name)
+        else:
+            event.running.generator.close()
+            queue.feed.give_back(event.running.job)
+            if event.at_limit and self._on_stopped is not None:
+                self._on_stopped(queue.device.name, event.running.asked)
 
     def _refused(self, queue: DeviceQueue[R], refusal: EdgeFlareError) -> None:
         """Give a device up where others can go on; raise what it said where it was the last."""
@@ -353,9 +353,8 @@ class Scheduler(Generic[R]):
                 event = self._events.get_nowait()
             except Empty:
                 return
-            if isinstance(event, tuple):
-                running, result = event
-                writer.keep(result, running.queue.device.name)
+            if isinstance(event, _Done):
+                writer.keep(event.result, event.running.queue.device.name)
 
     def _check_devices(self) -> None:
         """Move jobs off devices that stay away; raise DeviceAwayError where no device is left."""
@@ -418,7 +417,7 @@ class Scheduler(Generic[R]):
             if pending is not None:
                 pending.add_done_callback(partial(self._device_answered, exchange))
         except StopIteration as stop:
-            self._events.put((running, stop.value))
+            self._events.put(_Done(running, stop.value))
         except BaseException as error:  # noqa: BLE001 - raised again in `run`
             self._events.put(error)
         else:

@@ -113,13 +113,11 @@ def step_text(name: str, file: str) -> str:
     return _STEP_WORDS.get(name, file or name)
 
 
-def explanation_json(explanation: Explanation | None) -> dict[str, Any] | None:
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """Return a JSON object with the names of an explanation's fields, and all that is said in words.
 
     Of each group `nearest` is the id.
     """
-    if explanation is None:
-        return None
     numbers = as_json(explanation)
     groups = map(as_json, explanation.groups)
     doubts = (doubt_text(finding.doubt) for finding in explanation.findings)

@@ -1,5 +1,6 @@
 """What is said while a repair, or another quantisation, is made and searched again."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from edgeflare._internal.text import counted, duration
@@ -74,3 +75,15 @@ HEAD_WORDS = {
     "head, weights": "the last weights and what comes after them",
 }
 """What is in float by the recipes of heads."""
+
+
+def in_float_words(names: Sequence[str]) -> list[str]:
+    """Return the layers that a recipe leaves in float, the ends of a head in words."""
+    return [HEAD_WORDS.get(name, name) for name in names]
+
+
+def source_text(source: str) -> str:
+    """Return the source of deviations: a strategy, or the half that a threshold isn't taken from."""
+    if source == "other half":
+        return "the other half's triggering inputs"
+    return f"a fresh search by {source}"

@@ -22,6 +22,7 @@ from edgeflare.repair import HELD_OUT, examples_of, train_campaign
 from edgeflare.reports import SNIPPETS
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Outputs
+from edgeflare.words.repair import source_text
 from edgeflare_agent.repair import Repair
 
 FLAGS = ("--no-survey", "--strategy", "dflare")
@@ -129,7 +130,9 @@ def test_an_abstaining_model_decides_only_above_its_margin(copy: Path, tmp_path:
     found = edgeflare("repair", "abstain", "out", "--json", home=tmp_path).json
     told = found["abstention"]
     threshold = told["threshold"]
-    assert [one["source"] for one in told["caught"]] == [HELD_OUT, "dflare", "boundary"]
+    assert [one["source"] for one in told["caught"]] == [
+        source_text(source) for source in (HELD_OUT, "dflare", "boundary")
+    ]
     again = Path(found["search"]["folder"])
     check_answers(copy, again, load_repair(Path(found["path"])))
     with Store.open(again) as store:

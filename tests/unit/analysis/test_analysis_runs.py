@@ -115,6 +115,7 @@ def test_while_the_campaign_runs_the_result_is_told_and_not_stored(campaign: Pat
     assert [type(event) for event in events] == [Notice]
     with Store.open(campaign) as store:
         assert store.result("summing", Sum) is None
+    assert run(campaign) == Sum(15, 0)  # what it kept is there all the same
 
 
 def test_one_of_several_campaigns_gets_their_folders(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from edgeflare.explanation import (
 )
 from edgeflare.reports.document import to_markdown
 from edgeflare.reports.explanation import explanation_blocks
-from edgeflare.words.causes import _REMARKS, doubt_text, explanation_json, remark_text
+from edgeflare.words.causes import _REMARKS, doubt_text, remark_text
 
 
 def layer(name: str, mean: float, sqnr: float | None) -> LayerFigures:
@@ -49,10 +49,8 @@ def test_what_is_said_of_a_finding_stands_in_json_as_text() -> None:
     doubts = (Remark("earlier deviates"), Remark("varies", {"by": 0.0123}))
     finding = explained(1, 2, doubt=doubts)
     notice = Remark("few queries", {"queries": 6, "findings": 2})
-    found = explanation_json(
-        Explanation((finding,), (("device", "hardware", ""),), 3, 6, (notice,))
-    )
-    assert found is not None
+    rungs = (("device", "hardware", ""),)
+    found = Explanation((finding,), rungs, 3, 6, (notice,)).to_json()
     assert (
         found["findings"][0]["doubt"]
         == "an earlier step deviates, too; answers to it vary by up to 0.012"
@@ -66,8 +64,7 @@ def test_what_is_said_of_a_finding_stands_in_json_as_text() -> None:
 def test_texts_that_older_versions_stored_are_told_as_they_are() -> None:
     rungs = (("conversion", "conversion", "the deployed model, plainest kernels, here"),)
     found = Explanation((explained(1, 2, doubt="as it was"),), rungs, 0, 3, ("said before",))
-    said = explanation_json(found)
-    assert said is not None
+    said = found.to_json()
     assert (said["findings"][0]["doubt"], said["notices"]) == ("as it was", ["said before"])
     assert said["rungs"] == [list(rungs[0])]
     assert doubt_text("") == ""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from edgeflare._internal.records import in_json
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.answers.parts import Margins
@@ -45,7 +45,7 @@ _UNDECIDED: Mapping[Status, ReplayState] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayedInput(InputOfReplay):
+class ReplayedInput(InputOfReplay, JsonRecord):
     """One input on one device, before and now.
 
     `state`: "fixed" deviated when last sent and doesn't now, "still" did and does, "new" didn't and

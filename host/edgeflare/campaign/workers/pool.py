@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING
 from edgeflare._internal.processes import MOST_DEATHS, described_status
 from edgeflare.campaign.workers.program import (
     Asked,
+    Drop,
     Event,
+    Loaded,
     Message,
+    Refused,
     WorkerSettings,
 )
 from edgeflare.errors import EdgeFlareError
@@ -109,11 +112,11 @@ class _Worker:
             if not self._connection.poll(_START_S + settings.original.timeout_s):
                 reason = words.DOES_NOT_START
             else:
-                first: list[bytes] | str = self._connection.recv()
-                same = first == answers
+                first: Loaded | Refused = self._connection.recv()
+                same = isinstance(first, Loaded) and first.answers == answers
                 reason = "" if same else words.OTHER_ORIGINAL
-                if isinstance(first, str):
-                    reason = first
+                if isinstance(first, Refused):
+                    reason = first.reason
         except (EOFError, OSError):
             self.ended_at_start = True
             reason += self._last_words()
@@ -143,7 +146,7 @@ class _Worker:
         with self._lock:
             self._waiting.pop(number, None)
             if number in self.searches and not self._ended:
-                self._held.append((number, None))
+                self._held.append((number, Drop()))
             self.searches.discard(number)
 
     def kill(self) -> None:

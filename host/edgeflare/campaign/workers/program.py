@@ -72,6 +72,28 @@ class Replied(NamedTuple):
     seconds: float
 
 
+class Failed(NamedTuple):
+    """The deployed model can't answer."""
+
+    reason: str
+
+
+class Drop(NamedTuple):
+    """Forget a search."""
+
+
+class Loaded(NamedTuple):
+    """The first event: the original's raw outputs on the first of `others`, as bytes."""
+
+    answers: Sequence[bytes]
+
+
+class Refused(NamedTuple):
+    """The first event, where the worker can't search."""
+
+    reason: str
+
+
 class Progress(NamedTuple):
     """How far a search is."""
 
@@ -101,8 +123,7 @@ class Raised(NamedTuple):
     text: str
 
 
-Message: TypeAlias = Begin | Replied | str | None
-"""A reply of text says why the deployed model can't answer; None: forget the search."""
+Message: TypeAlias = Begin | Replied | Failed | Drop
 Event: TypeAlias = Asked | Ended | Raised
 
 
@@ -119,10 +140,7 @@ def probed(original: OriginalModel, samples: Sequence[Sample]) -> list[bytes]:
 
 
 def serve(descriptor: int) -> None:
-    """Run searches for the process at the other end of a pipe until that closes it.
-
-    First it sends the original's raw outputs on the first of `others`, or why it can't search.
-    """
+    """Run searches for the process at the other end of a pipe until that closes it."""
     connection: Connection[Any, Any] = Connection(descriptor)
     cv2.setNumThreads(1)  # the processors have a worker each
     settings = connection.recv()
@@ -132,9 +150,9 @@ def serve(descriptor: int) -> None:
         answers = probed(worker.original, worker.others)
     except Exception as error:  # noqa: BLE001 - the user's plug-ins may raise anything
         named = "" if isinstance(error, EdgeFlareError) else f"{type(error).__name__}: "
-        connection.send(f"{named}{error}")
+        connection.send(Refused(f"{named}{error}"))
         return
-    connection.send(answers)
+    connection.send(Loaded(answers))
     inbox: queue.PriorityQueue[tuple[int, int, Message]] = queue.PriorityQueue()
     threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
     while True:
@@ -230,7 +248,7 @@ class _Worker:
             self._advance(number, running, running.run.__next__)
         elif (running_ := self._running.get(number)) is None:
             return  # dropped, or ended by an error
-        elif message is None:
+        elif isinstance(message, Drop):
             running_.run.close()
             del self._running[number]
         else:
@@ -246,14 +264,14 @@ class _Worker:
         seed = replace(message.seed, others=self.others, known=known)
         return _Running(SearchJob(seed, rules), samples)
 
-    def _step(self, running: _Running, message: Replied | str) -> Callable[[], Any]:
+    def _step(self, running: _Running, message: Replied | Failed) -> Callable[[], Any]:
         """Return the step that gives a search the deployed model's answer, or an error."""
         if isinstance(message, Replied):
             running.job.counters.seconds += message.seconds
         if isinstance(running.original, InferenceFailedError):
             return partial(running.run.throw, running.original)
-        if isinstance(message, str):
-            return partial(running.run.throw, InferenceFailedError(message))
+        if isinstance(message, Failed):
+            return partial(running.run.throw, InferenceFailedError(message.reason))
         assert running.ask is not None  # noqa: S101 - it waits for this
         answer = answer_of(running.ask, running.original, message.outputs, self._oracle)
         return partial(running.run.send, answer)

@@ -14,6 +14,7 @@ from edgeflare.campaign.workers.program import (
     Asked,
     Begin,
     Ended,
+    Failed,
     Progress,
     Raised,
     Replied,
@@ -105,12 +106,12 @@ class RemoteSearchJob(SearchJob):
                 return self._whole(event.ending)
             waiting = link.ask((yield from self._answered(event)))
 
-    def _answered(self, event: Asked) -> Generator[Any, Any, Replied | str]:
+    def _answered(self, event: Asked) -> Generator[Any, Any, Replied | Failed]:
         before = self.counters.device_seconds
         try:
             answer = yield Ask(event.samples, "deployed")
         except InferenceFailedError as error:
-            return str(error)
+            return Failed(str(error))
         outputs = [output.deployed for output in answer.outputs if output.deployed is not None]
         return Replied(outputs, self.counters.device_seconds - before)
 

@@ -55,12 +55,10 @@ def print_result(as_json: bool, values: Any, document: Callable[[], Iterable[Blo
 
 def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> None:
     """Print what a campaign found; `wide`: with every step of the triggers shown."""
-    from edgeflare.reports import summary_document, summary_json
+    from edgeflare.reports import summary_document
 
     width = None if wide else TerminalConsole().width
-    print_result(
-        as_json, lambda: summary_json(summary), lambda: summary_document(summary, width=width)
-    )
+    print_result(as_json, summary.to_json, lambda: summary_document(summary, width=width))
 
 
 def findings_text(findings: int, of_survey: int, kinds: str = "") -> str:

@@ -45,6 +45,10 @@ class Lease(NamedTuple):
     about: str
     share: bool = False
 
+    def to_json(self, share: bool | None = None) -> dict[str, Any]:
+        """Return the header of the LEASE frame; by default with its own `share`."""
+        return {**self._asdict(), "share": self.share if share is None else share}
+
 
 _FIRST_PINGS = 5
 
@@ -96,7 +100,7 @@ class DeviceSession:
         link = AgentLink.open(transport, provisioned.agent_path, provisioned.root, limits)
         try:
             if lease is not None:
-                link.request(Kind.LEASE, lease._asdict(), read=read_empty).result()
+                link.request(Kind.LEASE, lease.to_json(), read=read_empty).result()
             _measure(link, compression)
             owned = transport if owns_transport else None
             return cls.load(link, provisioned, runtime, options, owned)

@@ -20,7 +20,6 @@ from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.answers.metrics import difference_text
 from edgeflare.campaign.replay.results import replay_inputs as stored_inputs
 from edgeflare.document import Section
-from edgeflare.reports.campaign import summary_json
 from edgeflare.reports.render.options import RenderOptions
 from edgeflare.reports.report import Report
 from edgeflare.reports.survey.export import survey_findings
@@ -139,7 +138,7 @@ def json(report: Report, _: RenderOptions) -> Iterator[str]:
     """Yield the object, each finding on a line of its own; NaN and infinity are texts."""
     replay = report.replay
     values: dict[str, Any] = {
-        **summary_json(report.summary),
+        **report.summary.to_json(),
         "verdict": report.text,
         "limits": [check.to_json() for check in report.checks],
         "replay": None if replay is None else replay.to_json(),

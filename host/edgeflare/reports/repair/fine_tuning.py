@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeflare._internal.files import is_unused, replacing, write_whole
+from edgeflare._internal.records import JsonRecord
 from edgeflare.answers.metrics import text_of, top_label
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.repair import check_finished
@@ -20,7 +21,7 @@ _FILES = "files"
 
 
 @dataclass(frozen=True)
-class FineTuningSet:
+class FineTuningSet(JsonRecord):
     """What was written to `folder`: so many inputs, on some of which the models deviate (`triggering`)."""
 
     folder: str

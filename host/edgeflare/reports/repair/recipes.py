@@ -24,7 +24,7 @@ from edgeflare.repair import (
 )
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
 from edgeflare.words.causes import layer_words
-from edgeflare.words.repair import HEAD_WORDS
+from edgeflare.words.repair import in_float_words
 
 _NEARLY = 0.1
 """A smaller candidate that deviates by at most this share more than the winner is named beside it."""
@@ -68,7 +68,9 @@ def recipes_document(found: RecipesFound) -> list[Block]:
         if candidate.objects
     )
     in_float = (
-        Item(f"{candidate.name} has in float: {'; '.join(map(_in_float, candidate.in_float))}")
+        Item(
+            f"{candidate.name} has in float: {'; '.join(map(layer_words, in_float_words(candidate.in_float)))}"
+        )
         for candidate in found.candidates
         if candidate.in_float
     )
@@ -134,10 +136,6 @@ def _verdict(found: RecipesFound) -> Iterator[str]:
             for one in near
         )
         yield f"Smaller, and deviating at most {percent_text(_NEARLY, 0)} more: {', '.join(words)}."
-
-
-def _in_float(name: str) -> str:
-    return HEAD_WORDS.get(name) or layer_words(name)
 
 
 def _dearer(present: RecipeFigures, least: RecipeFigures) -> str:

@@ -8,15 +8,14 @@ from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import counted, number_text, p_text, percent_text
 from edgeflare.document import Block, Heading, Item, Listing, Text, table_of
 from edgeflare.repair import (
-    HELD_OUT,
     Abstention,
-    Caught,
     RepairedCampaign,
     RepairedSearch,
     TrainedRepair,
 )
 from edgeflare.reports.charts import curve_chart, standalone
 from edgeflare.statistics import upper_bound
+from edgeflare.words.repair import source_text
 
 _PUBLISHED = {"repair_ratio": 0.3273, "inducing_ratio": 0.0417, "improvement_ratio": 0.2856}
 """The averages of DFLARE's table 7."""
@@ -141,7 +140,7 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
         )
     rows = [
         [
-            _source(one),
+            source_text(one.source),
             f"{one.deviations:,}",
             percent_text(one.share or 0.0) if one.deviations else "",
         ]
@@ -153,7 +152,7 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
         table_of(["deviations of", "number", "caught"], rows),
         *(
             Text(
-                f"Of {_source(one)} {percent_text(one.share)} are caught, fewer than the "
+                f"Of {source_text(one.source)} {percent_text(one.share)} are caught, fewer than the "
                 f"{percent_text(found.wanted)} that the threshold was set for",
                 "strong",
             )
@@ -165,12 +164,6 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
             f"({percent_text(found.deferred_share)}; at most {percent_text(found.deferred_bound)} with 95 % confidence)"
         ),
     ]
-
-
-def _source(caught: Caught) -> str:
-    if caught.source == HELD_OUT:
-        return "the other half's triggering inputs"
-    return f"a fresh search by {caught.source}"
 
 
 def _search(found: RepairedSearch, strategy: str) -> list[Block]:

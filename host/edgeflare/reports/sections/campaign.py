@@ -38,7 +38,7 @@ from edgeflare.reports.campaign import (
     triggers_table,
 )
 from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
-from edgeflare.reports.explanation import explanation_blocks
+from edgeflare.reports.explanation import causes_section, explanation_blocks
 from edgeflare.reports.replay import replay_counts, replay_inputs
 from edgeflare.reports.report import Report, outcome_words, seed_words
 from edgeflare.reports.sections.pairs import pairs_section, pairs_table
@@ -333,11 +333,11 @@ def _causes(
     )
     blocks = [
         Text(note, "note"),
-        *explanation_blocks(found, name, brief=brief)[1:],
+        *explanation_blocks(found, name, brief=brief),
         Text(nearest, "note"),
         Examples(examples),
     ]
-    yield Section("causes", "Causes: what decides", tuple(blocks), order=320)
+    yield causes_section(blocks)
 
 
 def device_sections(summary: Summary, store: Store) -> Iterator[Section]:
