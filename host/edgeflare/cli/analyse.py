@@ -57,6 +57,7 @@ def _run(
         run_analysis,
         sections_of,
     )
+    from edgeflare.campaign import Event, Stage
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.document import section_blocks
@@ -71,7 +72,13 @@ def _run(
     names = None if file is None else load_class_names(file, first)
     namer = str if isinstance(campaign, list) else class_namer(first, names)
     with progress_display() as progress:
-        context = RunContext(progress=progress, ask=ask)
+
+        def show(event: Event) -> None:
+            if isinstance(event, Stage) and not event.detail:  # of `RunContext.tell`
+                event = Stage(name, event.name, event.total)
+            progress(event)
+
+        context = RunContext(progress=show, ask=ask)
         result = run_analysis(name, campaign, settings, context)
 
     def values() -> Any:
