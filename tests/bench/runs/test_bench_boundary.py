@@ -100,7 +100,7 @@ def test_cells_that_were_told_the_same_search_alike(suite: str, tmp_path: Path) 
     write_report(report, folder)
     text = (folder / "report.md").read_text(encoding="utf-8")
     run = text.split("## How it was run", 1)[1].splitlines()
-    assert [line for line in run if "LeNet 5" in line] == [
+    assert [line for line in run if " on LeNet 5: " in line] == [
         "- usual on LeNet 5: crossing least-l2, effort 96, three classes tied",
         "- severe on LeNet 5: crossing least-l2, effort 96, three classes tied",
         "- natural on LeNet 5: crossing natural, effort 32",
