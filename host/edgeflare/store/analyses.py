@@ -174,7 +174,8 @@ def newest(database: Database, name: str, kind: type[_T], parts: Sequence[str]) 
     Figures that aren't finite aren't known: `parts` with some are left out.
     """
     stored = and_(_RUNS.c.name == name, _RUNS.c.state == _FINISHED, _RUNS.c.result.is_not(null()))
-    query = select(cast(_RUNS.c.result, Text)).where(stored)
+    # one run of a name has a result; of an earlier schema two may have
+    query = select(cast(_RUNS.c.result, Text)).where(stored).order_by(_RUNS.c.position.desc())
     with database.reading(f"the result {name!r}") as connection:
         text = connection.execute(query).scalar()
         try:
