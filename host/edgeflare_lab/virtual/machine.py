@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -56,6 +56,9 @@ class BoardSettings(BaseModel, frozen=True):
     rebuild: Annotated[bool, Flag("--rebuild")] = Field(
         default=False, description="Build it anew, and boot it afresh."
     )
+
+    def __init__(self, name: str = "virtual", **settings: Any) -> None:
+        super().__init__(name=name, **settings)
 
     def model_post_init(self, context: object) -> None:
         """Raise UsageError where a value can't be used."""
