@@ -123,7 +123,7 @@ def test_a_profile_from_elsewhere(campaign: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"number": 0}, "unit"),
+        ({"number": 0}, "number"),
         ({"layers": ["nothing"]}, "tensor 'nothing'"),
         ({"original": Path("other.onnx")}, "isn't there"),
     ],
