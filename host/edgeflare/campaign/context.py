@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeflare.campaign.events import Progress, Stage, Step, silent
-from edgeflare.devices import Connect, ConnectOptions, Prompt, connect
+from edgeflare.devices import Connect, ConnectOptions, Prompt
 
 if TYPE_CHECKING:
     from edgeflare.campaign.executor import Cluster
@@ -34,6 +34,12 @@ class CampaignOptions(RunOptions, total=False):
     cluster: "Cluster | None"
 
 
+def _connect() -> Connect:
+    from edgeflare.devices import connect  # an analysis's sections need no device
+
+    return connect
+
+
 def _no_folder(name: str) -> Path:
     raise ValueError(f"this run keeps nothing, so that there is no folder for {name}")
 
@@ -48,7 +54,7 @@ class RunContext:
     """
 
     progress: Progress = silent
-    connect: Connect = connect
+    connect: Connect = field(default_factory=_connect)
     ask: Prompt | None = None
     name: str | None = None
     cluster: "Cluster | None" = None

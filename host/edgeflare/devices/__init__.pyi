@@ -17,9 +17,6 @@ from .inventory import (
     resolve_device as resolve_device,
 )
 from .open import (
-    Connect as Connect,
-    ConnectOptions as ConnectOptions,
-    Prompt as Prompt,
     check_device as check_device,
     device_status as device_status,
     held_place as held_place,
@@ -37,7 +34,10 @@ from .session.status import DeviceState as DeviceState, DeviceStatus as DeviceSt
 from .telemetry import DeviceMinute as DeviceMinute, Health as Health
 from .transports.base import (
     Completed as Completed,
+    Connect as Connect,
+    ConnectOptions as ConnectOptions,
     PlaceWaits as PlaceWaits,
+    Prompt as Prompt,
     Stream as Stream,
     Transport as Transport,
     stop_waiting_for_places as stop_waiting_for_places,

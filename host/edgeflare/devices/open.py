@@ -9,7 +9,7 @@ returns an open `Transport`. That of ``labgrid`` opens devices with a labgrid pl
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from edgeflare._internal import plugins
 from edgeflare._internal.text import duration
@@ -21,7 +21,7 @@ from edgeflare.devices.runtimes import calibration_file, check_runtime, runtime_
 from edgeflare.devices.session.agent_link import AgentLink, Limits
 from edgeflare.devices.session.device_report import DeviceReport, request_report
 from edgeflare.devices.session.session import DeviceSession, Lease
-from edgeflare.devices.transports.base import Transport
+from edgeflare.devices.transports.base import ConnectOptions, Prompt, Transport
 from edgeflare.devices.transports.local import LocalTransport
 from edgeflare.errors import (
     DeviceError,
@@ -33,22 +33,6 @@ from edgeflare.errors import (
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-Prompt = Callable[[str], str | None]
-"""Asks the user for a passphrase or password; None where nobody answers."""
-Connect: TypeAlias = Callable[[Device, Prompt | None], Transport]
-"""Opens the transport to a device, as `edgeflare.devices.connect` does."""
-
-
-class ConnectOptions(TypedDict, total=False):
-    """How devices are reached.
-
-    `ask` is called for a passphrase or password where a device wants one; `connect` opens the
-    transport to a device (`edgeflare.testing` has a faulty one).
-    """
-
-    ask: Prompt | None
-    connect: Connect
 
 
 def connect(device: Device, ask: Prompt | None = None) -> Transport:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from edgeflare.answers import SCORES, AnswerKind, kind_of_answer
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.parts import Margins
 from edgeflare.campaign.events import Reporter
-from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
@@ -29,6 +28,9 @@ from edgeflare.statistics import wilson
 from edgeflare.store import Store
 from edgeflare.types import Decision, Issue, Output, Outputs, Query, Seed, with_row
 from edgeflare.words.preflight import GOING_ON, MAY_BE_CHANCE, advice, sentence
+
+if TYPE_CHECKING:
+    from edgeflare.campaign.fleet import Fleet  # reports need nothing that opens devices
 
 MINIMUM_SEEDS = 20
 FEWEST_LABELS = 8
@@ -332,7 +334,7 @@ class Preflight:
 
     config: CampaignConfig
     original: OriginalModel
-    fleet: Fleet
+    fleet: "Fleet"
     sides: tuple[ModelInterface, ModelInterface]
     store: Store
     reporter: Reporter

@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypedDict
 
 from edgeflare._internal.text import clean_text
 from edgeflare.devices.reported import LONGEST_LINE
 from edgeflare.errors import DeviceProtocolError, DevicePythonError, UnreachableError
+
+if TYPE_CHECKING:
+    from edgeflare.devices.inventory import Device
 
 
 class Deadline:
@@ -254,3 +257,20 @@ def enable_keepalive(link: socket.socket) -> None:
     ):
         if hasattr(socket, option):
             link.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+Prompt = Callable[[str], str | None]
+"""Asks the user for a passphrase or password; None where nobody answers."""
+Connect: TypeAlias = Callable[["Device", Prompt | None], Transport]
+"""Opens the transport to a device, as `edgeflare.devices.connect` does."""
+
+
+class ConnectOptions(TypedDict, total=False):
+    """How devices are reached.
+
+    `ask` is called for a passphrase or password where a device wants one; `connect` opens the
+    transport to a device (`edgeflare.testing` has a faulty one).
+    """
+
+    ask: Prompt | None
+    connect: Connect
