@@ -146,7 +146,8 @@ def report_sections(
         yield from _faults(summary, store, shown)
         yield from _survey(summary, store, shown, brief=brief)
         if kind.page_part == "pairs":
-            yield _pairs(summary, shown, searches and searches.pairs, is_replay, brief)
+            counts_of_pairs = searches.pairs if searches else None
+            yield _pairs(summary, shown, counts_of_pairs, is_replay, brief)
         if answers is not None:
             yield from kind.sections(answers.figures, shown, is_replay=is_replay)
         yield from _causes(summary, store, shown, brief=brief)
