@@ -21,6 +21,7 @@ from edgeflare.devices.runtimes import calibration_file, check_runtime, runtime_
 from edgeflare.devices.session.agent_link import AgentLink, Limits
 from edgeflare.devices.session.device_report import DeviceReport, request_report
 from edgeflare.devices.session.session import DeviceSession, Lease
+from edgeflare.devices.transports.base import Connect as Connect  # noqa: PLC0414 - an earlier place
 from edgeflare.devices.transports.base import ConnectOptions, Prompt, Transport
 from edgeflare.devices.transports.local import LocalTransport
 from edgeflare.errors import (
