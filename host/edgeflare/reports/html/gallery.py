@@ -135,7 +135,7 @@ def card(finding: Finding) -> Card:
     """Return a finding's card."""
     seed, outcome = finding.seed, finding.outcome
     severity = _number(outcome.severity)
-    device = outcome.device_name or outcome.replica
+    device = outcome.device_or_replica
     other = outcome.trigger not in (None, seed.sample) and seed.outputs is not None
     answers = _shown_answers(
         outcome.original, outcome.deployed, seed.outputs[:2] if other and seed.outputs else ()

@@ -34,7 +34,7 @@ class ReplayCards:
         self._store = store
         self._seeds = seeds
         self._name = name
-        self._inputs = {(one.id, one.replica): one for one in summary.inputs}
+        self._inputs = {one.place: one for one in summary.inputs}
         wanted = {one.seed_id for one in summary.inputs if one.kind == "trigger"}
         self._samples = (
             {one.id: one.sample for one in seeds.seeds() if one.id in wanted} if seeds else {}
@@ -42,7 +42,7 @@ class ReplayCards:
 
     def card(self, finding: Finding) -> Card | None:
         """Return the card of an input, None for one that agrees as before."""
-        one = self._inputs.get((finding.seed.id, finding.outcome.replica))
+        one = self._inputs.get(finding.outcome.place)
         if one is None or one.state not in STATE_WORDS:
             return None
         made = card(_now(finding, one))
