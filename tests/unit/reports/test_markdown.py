@@ -31,7 +31,7 @@ from edgeflare.reports import report_text
 from edgeflare.reports.document import to_markdown
 from edgeflare.reports.media import small_panel
 from edgeflare.reports.render.markdown import MOST_BYTES, fitted_markdown
-from edgeflare.reports.sections.campaign import campaign_sections
+from edgeflare.reports.sections.campaign import report_sections
 from edgeflare.reports.text_reports import write_text_report
 from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
@@ -111,7 +111,7 @@ def test_a_large_fleet_keeps_every_section(tmp_path: Path) -> None:
 
         pairs = tuple(between(one, other) for one in range(120) for other in range(one))
         fleet = replace(summary, agreements=pairs)
-        blocks = [*section_blocks(campaign_sections(fleet, store, str))]
+        blocks = [*section_blocks(report_sections(fleet, store, str))]
     assert size(to_markdown(blocks)) > 2 * STEP_SUMMARY
     text = fitted_markdown(blocks, REST, MOST_BYTES)
     assert MOST_BYTES / 20 < size(text) <= MOST_BYTES

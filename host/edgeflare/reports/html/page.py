@@ -46,7 +46,7 @@ from edgeflare.reports.media import (
     level_colours,
 )
 from edgeflare.reports.report import Report
-from edgeflare.reports.sections.campaign import FINDINGS, HEAD, page_sections, plain_report
+from edgeflare.reports.sections.campaign import FINDINGS, HEAD, plain_report, report_sections
 from edgeflare.reports.survey.export import count_survey_findings
 from edgeflare.store import Store, open_store
 from edgeflare.store.samples import SampleReader
@@ -141,7 +141,10 @@ def _page(report: Report, path: Path, embed_mb: float, cards: ReplayCards | None
     data = {**_data(report, collected, shown, bundle), "by_disagreement": by_disagreement}
     notices = (*report.summary.notices, *reader.notices)
     report = replace(report, summary=replace(report.summary, notices=notices))
-    sections = page_sections(report, collected.searches)
+    every = report_sections(
+        report.summary, store, report.name, replay=report.replay, searches=collected.searches
+    )
+    sections = sorted(every, key=lambda section: section.order)
     page = render(
         "report.html.j2",
         scripts=("report.js",),
@@ -151,7 +154,11 @@ def _page(report: Report, path: Path, embed_mb: float, cards: ReplayCards | None
         sentences=_sentences(report, collected),
         limits=to_html(limits_list(report.checks)[1:]),
         head=[_panel(section) for section in sections if section.order < HEAD],
-        before=[_panel(section) for section in sections if HEAD <= section.order < FINDINGS],
+        before=[
+            _panel(section)
+            for section in sections
+            if HEAD <= section.order < FINDINGS and (collected.cards or not _is_note(section))
+        ],
         after=[_panel(section) for section in sections if section.order >= FINDINGS],
         written_at=datetime.now(timezone.utc),
         **_gallery(report, collected, len(shown)),
@@ -205,6 +212,11 @@ def _panel(section: Section) -> Panel:
         for block in section.blocks
     )
     return Panel(section.id, section.title, to_html(section.blocks), folded)
+
+
+def _is_note(section: Section) -> bool:
+    """Whether a section only says that there is nothing to choose the findings by."""
+    return all(isinstance(block, Text) and block.tone == "note" for block in section.blocks)
 
 
 def _gallery(report: Report, collected: Collected, shown: int) -> dict[str, Any]:

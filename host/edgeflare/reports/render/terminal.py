@@ -1,6 +1,7 @@
 """A campaign's report for a terminal."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from edgeflare.analysis.campaign_verdict import campaign_verdict
 from edgeflare.analysis.class_names import class_namer
@@ -17,7 +18,7 @@ from edgeflare.reports.campaign import (
     triggers_table,
 )
 from edgeflare.reports.replay import replay_counts
-from edgeflare.reports.sections.campaign import analysis_sections, campaign_sections
+from edgeflare.reports.sections.campaign import report_sections
 from edgeflare.store import folder_at, open_store
 from edgeflare.words.findings import answer_words, text_parts
 from edgeflare.words.verdict import evidence, unusable_sentences, verdict_text, verdict_words
@@ -31,12 +32,9 @@ _OTHER_COLUMNS = 40
 def summary_document(summary: Summary, *, width: int | None = None) -> list[Block]:
     """Return the document for a terminal of `width` columns; None: with every step to a trigger."""
     with open_store(folder_at(summary.folder)) as store:
-        name: Name = str if summary.kind.shows_pairs else class_namer(store)
-        triggers = _triggers(summary, width, name)
-        sections = (
-            *campaign_sections(summary, store, name, triggers, brief=True),
-            *analysis_sections(store, class_namer(store)),
-        )
+        name = class_namer(store)
+        triggers = partial(_triggers, summary, width, name)
+        sections = report_sections(summary, store, name, triggers=triggers, brief=True)
         blocks = [
             *section_blocks(one for one in sections if one.brief),
             *limits_list(summary.limits),

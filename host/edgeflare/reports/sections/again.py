@@ -7,6 +7,7 @@ from typing import Any
 from edgeflare._internal import toml
 from edgeflare._internal.text import number_text
 from edgeflare.analysis.campaign_verdict import is_control
+from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.analysis.summary import Summary
 from edgeflare.document import (
     Block,
@@ -20,21 +21,19 @@ from edgeflare.document import (
     Text,
 )
 from edgeflare.reports.campaign import key_figures
-from edgeflare.reports.report import Report
 from edgeflare.store import Store, campaign_text
 from edgeflare.words.devices import runtime_words, value_words
 
 
-def again_section(report: Report) -> Section:
+def again_section(summary: Summary, store: Store, replay: ReplaySummary | None) -> Section:
     """Return how to run a campaign, or a replay, once more."""
-    summary, store = report.summary, report.store
     blocks: list[Block] = [
         Text("A single finding: its card above has the command under “How to reproduce”."),
         _models_table(summary.models),
         Figures((*_settings(summary), *_versions(store))),
     ]
-    if report.replay is not None:
-        send_again = shlex.join(["edgeflare", "replay", campaign_text(report.replay.source)])
+    if replay is not None:
+        send_again = shlex.join(["edgeflare", "replay", campaign_text(replay.source)])
         blocks += [
             Text(
                 "This is a replay: this line, with the deployed model above as --deployed, sends "

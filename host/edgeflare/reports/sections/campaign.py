@@ -1,17 +1,18 @@
 """The sections of a campaign's report, made once for all formats."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from edgeflare._internal.text import capitalized
+from edgeflare.analysis.base import stored_sections
 from edgeflare.analysis.campaign_verdict import campaign_verdict
 from edgeflare.analysis.class_names import known_class_names
 from edgeflare.analysis.findings import findings
 from edgeflare.analysis.limits import LimitCheck
-from edgeflare.analysis.replay import replay_summary
+from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.analysis.summary import Summary, summarize
 from edgeflare.campaign.status import campaign_status
 from edgeflare.document import (
@@ -80,7 +81,14 @@ def make_report(
     default both as the campaign has them.
     """
     report = plain_report(store, class_names, checks)
-    return replace(report, sections=tuple(text_sections(report)))
+    sections = report_sections(
+        report.summary,
+        store,
+        report.name,
+        replay=report.replay,
+        triggers=partial(_triggers, report),
+    )
+    return replace(report, sections=tuple(sections))
 
 
 def plain_report(
@@ -105,87 +113,66 @@ def plain_report(
     )
 
 
-def text_sections(report: Report) -> Iterator[Section]:
-    """Yield the sections in the order of a text."""
-    if report.replay is None:
-        yield from campaign_sections(report.summary, report.store, report.name, _triggers(report))
-    else:
-        blocks = tuple(replay_inputs(report.replay, report.name))
-        yield Section("replay", "What became of each input", blocks, order=10)
-        yield from _named("notices", notices_list(report.summary.notices), order=30)
-    yield from analysis_sections(report.store, report.name)
-
-
-def campaign_sections(
+def report_sections(
     summary: Summary,
     store: Store,
     name: Name,
-    triggers: Sequence[Block] = (),
     *,
+    replay: ReplaySummary | None = None,
+    triggers: Callable[[], Sequence[Block]] = tuple,
+    searches: "SearchFigures | None" = None,
     brief: bool = False,
 ) -> Iterator[Section]:
-    """Yield the sections of a campaign in the order of a text; `name` returns a class's name.
+    """Yield every section of a report in the order of a text; a page sorts them by their `order`.
 
-    `triggers` are the blocks on the first ones, with a heading. `brief`: without what each step and
-    layer changes.
+    `name` returns a class's name. `replay` has the results of a replay, whose inputs are all that a
+    text lists. `triggers` makes the blocks on the first ones, with a heading; a page has its gallery.
+    `searches` are a page's figures over all searches, None for a text. `brief`: for a terminal,
+    without what each step and layer changes, and with the numbers of classes.
     """
-    answers = summary.answers
-    figures = key_figures(summary, name)
-    yield Section("key-figures", "Key figures", (Figures(figures),), figures, order=10)
-    yield from _faults(summary, store, name)
-    yield from _survey(summary, store, name, brief=brief)
-    yield from _pairs(summary, name, brief=brief)
-    if answers is not None:
-        yield from summary.kind.sections(answers.figures, name)
-    yield from _causes(summary, store, name, brief=brief)
-    yield from _named("triggers", triggers, order=FINDINGS)
-    yield from device_sections(summary, store)
-    yield from _named("without-a-trigger", endings(summary), order=800)
-    yield from _named("notices", notices_list(summary.notices), order=30)
-
-
-def page_sections(report: Report, searches: "SearchFigures") -> list[Section]:
-    """Return the sections of a page by their order; its gallery shows the findings."""
-    from edgeflare.reports.sections.again import again_section
-    from edgeflare.reports.sections.details import ends_section, searches_section
-
-    summary, store, name = report.summary, report.store, report.name
-    answers, is_replay = summary.answers, report.replay is not None
-    sections: list[Section] = []
-    if report.replay is None:
-        figures = key_figures(summary, name)
-        blocks = (Figures(tuple(figure for figure in figures if not figure.main)),)
-        sections.append(Section("key-figures", "Key figures", blocks, figures, order=10))
-        sections += [searches_section(summary, searches), ends_section(summary, searches.ends)]
+    answers, kind, is_replay = summary.answers, summary.kind, replay is not None
+    shown: Name = str if brief and kind.shows_pairs else name
+    if replay is None:
+        figures = key_figures(summary, shown)
+        below = tuple(one for one in figures if not one.main) if searches else figures
+        yield Section("key-figures", "Key figures", (Figures(below),), figures, order=10)
+    elif searches:
+        counts = tuple(replay_counts(replay.figures, replay))
+        yield Section("replay", "What became of the inputs", counts, order=10)
     else:
-        counts = tuple(replay_counts(report.replay.figures, report.replay))
-        sections.append(Section("replay", "What became of the inputs", counts, order=10))
-    sections += [
-        *_named("notices", notices_list(summary.notices), order=30),
-        *_faults(summary, store, name),
-        *_survey(summary, store, name),
-        *_pairs(summary, name, searches.pairs, is_replay=is_replay),
-        *(summary.kind.sections(answers.figures, name, is_replay=is_replay) if answers else ()),
-        *_causes(summary, store, name),
-        *device_sections(summary, store),
-        *analysis_sections(store, name),
-        again_section(report),
-    ]
-    return sorted(sections, key=lambda section: section.order)
+        inputs = tuple(replay_inputs(replay, shown))
+        yield Section("replay", "What became of each input", inputs, order=10)
+    if replay is None or searches:
+        yield from _faults(summary, store, shown)
+        yield from _survey(summary, store, shown, brief=brief)
+        if kind.page_part == "pairs":
+            counts_of_pairs = searches.pairs if searches else None
+            yield _pairs(summary, shown, counts_of_pairs, is_replay, brief)
+        if answers is not None:
+            yield from kind.sections(answers.figures, shown, is_replay=is_replay)
+        yield from _causes(summary, store, shown, brief=brief)
+        yield from _named("triggers", triggers(), order=FINDINGS)
+        yield from device_sections(summary, store)
+    if replay is None and searches:
+        from edgeflare.reports.sections.details import ends_section, searches_section
+
+        yield searches_section(summary, searches)
+        yield ends_section(summary, searches.ends)
+    elif replay is None:
+        yield from _named("without-a-trigger", endings(summary), order=800)
+    yield from _named("notices", notices_list(summary.notices), order=30)
+    for section in stored_sections(store, name):
+        yield replace(section, order=max(section.order, _ANALYSES))
+    if searches:
+        from edgeflare.reports.sections.again import again_section
+
+        yield again_section(summary, store, replay)
 
 
 def _named(name: str, blocks: Sequence[Block], *, order: int) -> Iterator[Section]:
     """Yield a section of blocks that begin with its heading; nothing of none."""
     if blocks and isinstance(blocks[0], Heading):
         yield Section(name, blocks[0].text, tuple(blocks[1:]), order=order)
-
-
-def analysis_sections(store: Store, name: Name) -> Iterator[Section]:
-    """Yield the sections of the newest result of each analysis."""
-    from edgeflare.analysis.base import stored_sections
-
-    for section in stored_sections(store, name):
-        yield replace(section, order=max(section.order, _ANALYSES))
 
 
 def _triggers(report: Report) -> Sequence[Block]:
@@ -217,18 +204,15 @@ def _triggers(report: Report) -> Sequence[Block]:
 def _pairs(
     summary: Summary,
     name: Name,
-    counts: Mapping[tuple[int, int], int] | None = None,
-    *,
-    is_replay: bool = False,
-    brief: bool = False,
-) -> Iterator[Section]:
-    """Yield which classes take the place of which, of kinds that have classes."""
-    if summary.kind.page_part == "pairs":
-        if counts is None:
-            counts = {(one.original, one.deployed): one.count for one in summary.label_pairs}
-        most = 5 if brief else MOST_SHOWN
-        pairs = pairs_table(summary.label_pairs, name, most)
-        yield pairs_section(pairs, counts, name, is_replay=is_replay)
+    counts: Mapping[tuple[int, int], int] | None,
+    is_replay: bool,
+    brief: bool,
+) -> Section:
+    """Return which classes take the place of which; `counts` are a page's."""
+    if counts is None:
+        counts = {(one.original, one.deployed): one.count for one in summary.label_pairs}
+    pairs = pairs_table(summary.label_pairs, name, 5 if brief else MOST_SHOWN)
+    return pairs_section(pairs, counts, name, is_replay=is_replay)
 
 
 def _faults(summary: Summary, store: Store, name: Name) -> Iterator[Section]:
