@@ -298,7 +298,7 @@ def _sentence(problem: Any, typed: Mapping[str, str]) -> tuple[str, bool]:
             sentence = parts.pop("template").format(**{**parts, **flags})
             return sentence, all(name in flags or key.is_default for name, key in keys.items())
     flag = _typed_name(place, typed)
-    return _about(problem, flag or ".".join(str(part) for part in place)), flag is not None
+    return problem_words(problem, flag or ".".join(str(part) for part in place)), flag is not None
 
 
 def _message(problem: Any) -> str:
@@ -306,7 +306,8 @@ def _message(problem: Any) -> str:
     return text
 
 
-def _about(problem: Any, key: str) -> str:
+def problem_words(problem: Any, key: str) -> str:
+    """Return what pydantic finds wrong with the value of a key, and the value."""
     kind, about = problem["type"], problem.get("ctx", {})
     given = _shown(problem["input"])
     if kind == "missing":

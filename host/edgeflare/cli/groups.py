@@ -182,5 +182,18 @@ def _shown_errors() -> Iterator[None]:
         yield
     except _WrongUsage as error:
         if isinstance(message := getattr(error, "message", None), str):
-            error.__dict__["message"] = visible_text(message)
+            error.__dict__["message"] = visible_text(_misread(error.__cause__) or message)
         raise
+
+
+def _misread(cause: Any) -> str:
+    """Return what a number or the like must be, where what was typed is none; of another cause "".
+
+    Late versions of typer leave the reading to pydantic, whose words don't repeat what was typed.
+    """
+    from pydantic import ValidationError
+
+    from edgeflare._internal.flags import problem_words
+
+    problem: Any = cause.errors()[0] if isinstance(cause, ValidationError) else {"type": ""}
+    return problem_words(problem, "the value") if "_parsing" in problem["type"] else ""

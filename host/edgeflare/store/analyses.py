@@ -178,8 +178,9 @@ def newest(database: Database, name: str, kind: type[_T], parts: Sequence[str]) 
     query = select(cast(_RUNS.c.result, Text)).where(stored).order_by(_RUNS.c.position.desc())
     with database.reading(f"the result {name!r}") as connection:
         text = connection.execute(query).scalar()
+        value = read_json(text or "null", unknown=True)
         try:
-            return documents.result_from(kind, read_json(text or "null", unknown=True), parts)
+            return documents.result_from(kind, value, parts)
         except ValueError:
             if is_unknown(text or ""):
                 return None

@@ -184,6 +184,22 @@ def test_a_distance_that_nothing_keeps_is_refused(flag: str, value: str, told: s
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--max-queries", "half"],
+        ["run", "--timeout", "half"],
+        ["report", "c", "--embed-mb", "half"],
+        ["analyse", "importance", "c", "--units", "half"],
+    ],
+)
+def test_a_word_that_is_no_number_is_named_with_its_flag(arguments: list[str]) -> None:
+    ran = CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert ran.exit_code == 2
+    assert arguments[-2] in ran.output
+    assert "half" in ran.output
+
+
+@pytest.mark.parametrize(
     ("flags", "words"),
     [
         (["--family", "nois"], "you mean 'noise'?"),

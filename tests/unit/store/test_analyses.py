@@ -1,5 +1,7 @@
 """Results of analyses are rows, one a run, and an interrupted run goes on where it was."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -26,6 +28,14 @@ def test_the_newest_result_of_a_name_counts(store: Store) -> None:
         ("mine", 2, {"layers": ["a"]}),
     ]
     assert all(one.made is not None and one.version for one in store.results())
+
+
+def test_a_result_that_is_no_json_is_damage(store: Store) -> None:
+    store.add_result("mine", Counted(1))
+    with closing(sqlite3.connect(store.folder / "campaign.sqlite")) as connection, connection:
+        connection.execute("""UPDATE analyses SET result = '{"count":'""")
+    with pytest.raises(StoreError, match="'mine'"):
+        store.result("mine", Counted)
 
 
 def test_an_interrupted_run_has_what_it_finished(store: Store) -> None:
