@@ -41,7 +41,7 @@ from edgeflare.reports.campaign import (
 from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
 from edgeflare.reports.explanation import causes_section, explanation_blocks
 from edgeflare.reports.replay import replay_counts, replay_inputs
-from edgeflare.reports.report import Report, outcome_words, seed_words
+from edgeflare.reports.report import Report, outcome_words
 from edgeflare.reports.sections.pairs import pairs_section, pairs_table
 from edgeflare.reports.survey.document import (
     charted_groups,
@@ -188,7 +188,7 @@ def _triggers(report: Report) -> Sequence[Block]:
     total = sum(report.summary.by_status[status.value] for status in TRIGGERS)
     lines = [
         TriggerLine(
-            seed=seed_words(one),
+            seed=one.outcome.seed_text,
             answers=outcome_words(report, one.outcome),
             cause=known_cause(one.cause),
             steps=describe_last_mutations(one.outcome.mutations, STEPS_SHOWN),
