@@ -460,7 +460,7 @@ def is_control(folder: Path) -> bool:
 
 def _seeds(store: Store, summary: "Summary") -> tuple[int, int]:
     """Return the number of seeds with an outcome, and of those with a trigger."""
-    if len(summary.replicas) <= 1:
+    if not summary.of_each_device:
         return summary.finished, summary.triggers_found
     rows = store.columns.outcomes()
     deviating = rows.seed[rows.status.among(*TRIGGERS)]

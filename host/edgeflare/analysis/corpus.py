@@ -56,7 +56,7 @@ class CorpusAddition:
     source: str = ""
 
     notices = worded(
-        "corpus:addition_notices", "What is to be known of the addition, a sentence each."
+        "findings:addition_notices", "What is to be known of the addition, a sentence each."
     )
 
     def to_json(self) -> dict[str, Any]:

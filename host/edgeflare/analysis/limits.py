@@ -233,7 +233,7 @@ class LimitCounts:
 
     def add(self, one: OutcomeRecord) -> None:
         """Count an outcome."""
-        name = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
+        name = one.seed_text
         self.statuses[one.status] += 1
         found = one.status is Status.FOUND
         if one.searched:

@@ -235,6 +235,11 @@ class Summary(OutcomeFigures):
         return self.search.get("strategy") != NO_SEARCH
 
     @property
+    def of_each_device(self) -> bool:
+        """Whether several devices searched for themselves."""
+        return len(self.replicas) > 1
+
+    @property
     def triggers_found(self) -> int:
         """How many outcomes have a trigger, the seed itself or one that was found."""
         return sum(self.by_status.get(status.value, 0) for status in TRIGGERS)

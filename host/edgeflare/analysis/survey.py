@@ -14,6 +14,7 @@ from edgeflare.answers.metrics import difference_text, text_of, top_label
 from edgeflare.campaign.survey.inputs import SurveyInputs
 from edgeflare.statistics import clustered_interval
 from edgeflare.store import Store, SurveyRecord
+from edgeflare.store.records import OfSeed
 from edgeflare.survey import SEVERITIES
 from edgeflare.types import Decision
 
@@ -80,7 +81,7 @@ class CellCounts:
 
 
 @dataclass(frozen=True)
-class SurveyedInput:
+class SurveyedInput(OfSeed):
     """One input of the survey; both labels are class indices, of transcripts there are texts.
 
     `words` say how it was made from the seed. `sample` is its digest, `number` its place among the
@@ -88,8 +89,6 @@ class SurveyedInput:
     `difference` has what differs in words, of detections and of values.
     """
 
-    seed_id: str
-    replica: str
     number: int
     family: str
     severity: int

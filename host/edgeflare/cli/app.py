@@ -8,14 +8,11 @@ from typer.core import TyperCommand
 
 from edgeflare.cli import (
     analyse,
+    batches,
     campaigns,
-    compare,
     corpus,
     devices,
-    inputs,
-    nightly,
     repair,
-    replay,
     terminal,
 )
 from edgeflare.cli.groups import AllCommands, add_analysis
@@ -34,17 +31,17 @@ _COMMANDS: dict[Callable[..., None] | str, type[TyperCommand] | str] = {
     campaigns.run: "RunSettings",
     campaigns.survey: "SurveySettings",
     campaigns.init: "InitSettings",
-    inputs.inputs: "InputsSettings",
+    campaigns.inputs: "InputsSettings",
     campaigns.resume: "ResumeSettings",
     campaigns.status: "StatusSettings",
     campaigns.show: "ShowSettings",
     campaigns.export: "ExportSettings",
     campaigns.report: "ReportSettings",
-    replay.replay: "ReplaySettings",
+    campaigns.replay: "ReplaySettings",
     "explain": "",
     "shrink": "",
-    compare.compare: compare.CompareCommand,
-    nightly.nightly: "NightlySettings",
+    batches.compare: batches.CompareCommand,
+    batches.nightly: "NightlySettings",
     campaigns.selftest: "SelftestSettings",
 }
 for _function, _settings in _COMMANDS.items():

@@ -85,12 +85,6 @@ class Report:
         return class_name(self.names, number)
 
 
-def seed_words(finding: Finding) -> str:
-    """Return the seed of a finding, and the device where each searched for itself."""
-    outcome = finding.outcome
-    return f"{outcome.seed_id} on {outcome.replica}" if outcome.replica else outcome.seed_id
-
-
 def outcome_words(report: Report, outcome: OutcomeRecord) -> str:
     """Return both models' answers to a finding: classes as ``4 -> 9``, texts as ``"no" -> "go"``.
 

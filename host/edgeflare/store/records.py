@@ -89,6 +89,16 @@ class OfSeed:
     seed_id: str
     replica: ShortName = field(default="", kw_only=True)
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Seed and replica."""
+        return self.seed_id, self.replica
+
+    @property
+    def seed_text(self) -> str:
+        """The seed, and the device where each searched for itself."""
+        return " on ".join(filter(None, self.place))
+
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredInput(OfSeed):
@@ -102,6 +112,11 @@ class AnsweredInput(OfSeed):
     deployed_margin: float | None = None
     device_name: Name = ""
     detail: str = ""
+
+    @property
+    def device_or_replica(self) -> str:
+        """The device's name; of an earlier version's campaign that of the replica, or ""."""
+        return self.device_name or self.replica
 
 
 @dataclass(frozen=True)

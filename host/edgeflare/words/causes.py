@@ -29,6 +29,16 @@ CAUSE_WORDS: Mapping[FindingCause, str] = {
     "unanswered": "unanswered: a model can't answer it any more",
 }
 
+CAUSES_NOTE = (
+    "Every finding was sent through configurations that lead from the original to the deployed "
+    "model on its device. It is charged to the first one from which on all decide otherwise than "
+    "the original; each doubt is told."
+)
+NEAREST_NOTE = (
+    "Of each group the finding nearest to its seed: the seed input, the finding (as it was "
+    "shrunk, where it was), and their difference. Cause and layer are those of the finding before "
+    "it was shrunk."
+)
 _STEP_WORDS = {
     "control": "the original model by other kernels",
     "preprocessing": "the original model with the deployed model's preprocessing",

@@ -6,6 +6,18 @@ from edgeflare.analysis.outcome_stats import Coverage
 from edgeflare.analysis.survey import Rate
 
 _DIGITS = 2
+SURVEY_NOTE = (
+    "Before the search both models answered inputs made from the seeds by stated families of "
+    "change, five severities each. A confident deviation is one on which the deployed model "
+    "decided differently, every time that it was asked. The bounds hold with 95 % confidence."
+)
+FAULTS_NOTE = (
+    "After the survey more inputs were made like those that deviated, and asked about. A fault is "
+    "the simplest condition on brightness, contrast, detail, parts of the image or sound, or the "
+    "original's answer that separates deviating inputs from others. It was then checked on fresh "
+    "inputs on both sides: precision is the share of those inside that deviate, recall the share "
+    "of those deviating that are inside."
+)
 
 
 def rate_words(rate: Rate) -> str:

@@ -14,9 +14,9 @@ CORRECTED = {
 }
 """The usual mistakes of preprocessing, by their codes: what the original is given once each is corrected."""
 
-_IMAGE = "scale, mean, std, colour order and layout"
-_AUDIO = "front end, rate and length"
-
+OF_IMAGES = "scale, mean, std, colour order and layout"
+OF_AUDIO = "front end, rate and length"
+"""What is stated of the inputs of such models."""
 
 INSTEAD = "the {} model with {} instead of {}"
 BOTH_UNDER_USUAL = "both models under the usual preprocessing"
@@ -38,14 +38,14 @@ def sentence(issue: Issue) -> str:
     return _SENTENCES[issue.code](**issue.data)
 
 
-def advice(codes: Sequence[str], *, is_audio: bool, has_finder: bool, is_tried: bool) -> str:
+def advice(codes: Sequence[str], stated: str, *, has_finder: bool, is_tried: bool) -> str:
     """Return what to do about a pair that looks wrong by the issues of these codes.
 
-    `has_finder`: `edgeflare inputs` is for such models; `is_tried`: the usual mistakes of
-    preprocessing were tried.
+    `stated`: what is stated of both inputs; `has_finder`: `edgeflare inputs` is for such models;
+    `is_tried`: the usual mistakes of preprocessing were tried.
     """
     finder = "; `edgeflare inputs` finds the likeliest" if has_finder else ""
-    what = f"{_AUDIO if is_audio else _IMAGE} of both inputs (`--original-input`, `--deployed-input`{finder})"
+    what = f"{stated} of both inputs (`--original-input`, `--deployed-input`{finder})"
     if "preprocessing" in codes:
         return f"correct {what}"
     if "accuracy-original" in codes:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from edgeflare._internal.text import capitalized, counted, number_text, percent_text
 from edgeflare.analysis.campaign_verdict import Verdict
+from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.summary import Summary
 from edgeflare.answers.oracles import traits_in
 from edgeflare.campaign.pair.health import UnusableAnswers
@@ -81,10 +82,9 @@ def _survey_sentences(summary: Summary) -> list[str]:
 
     Nothing without a survey.
     """
-    rate = None if summary.survey is None else summary.survey.overall
     if summary.soundness is not None:
         first = soundness_sentence(summary.soundness)
-    elif rate is not None:
+    elif summary.survey is not None and (rate := summary.survey.overall) is not None:
         words = summary.kind.report_words
         first = (
             f"Far from the seeds the models decide {words.deviate} on {rate.deviations:,} of "
@@ -168,7 +168,8 @@ def _covered(summary: Summary) -> tuple[str, ...]:
         "the deployed model. A fault of a deployment (an overflow on dark images, a kernel wrong "
         "at the image's edge) can lie where there is no seed and no boundary."
     )
-    further = "" if summary.sample_rate else ", search with --strategy dflare, too"
+    farther = units_of(summary.sample_rate).farther
+    further = farther and f", search with --strategy {farther}, too"
     return covered, missed, f"What to do next: take more seeds of other kinds{further}."
 
 
@@ -210,7 +211,7 @@ def _found(verdict: Verdict) -> str:
         verb = "leads to an input" if deviating == 1 else "lead to an input"
     else:
         verb = "is an input" if deviating == 1 else "are inputs"
-    where = " on at least one of the devices" if len(summary.replicas) > 1 else ""
+    where = " on at least one of the devices" if summary.of_each_device else ""
     return (
         f"{so_far}{deviating:,} of {counted(seeds, 'seed')} ({percent_text(deviating / seeds)}) "
         f"{verb} on which {_deviating(summary)}{where}{_unclear(summary)}."

@@ -51,7 +51,7 @@ LAYERS = (
     {"strategies"},
     {"store"},
     {"scheduler"},
-    {"words/campaign", "words/preflight", "words/replay"},
+    {"words/campaign", "words/preflight"},
     {"campaign"},
     {"explanation"},
     {"analysis"},

@@ -27,7 +27,14 @@ from edgeflare.models.usual_inputs import changed_options, mistakes
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
 from edgeflare.types import Decision, Issue, Output, Outputs, Query, Seed, with_row
-from edgeflare.words.preflight import GOING_ON, MAY_BE_CHANCE, advice, sentence
+from edgeflare.words.preflight import (
+    GOING_ON,
+    MAY_BE_CHANCE,
+    OF_AUDIO,
+    OF_IMAGES,
+    advice,
+    sentence,
+)
 
 if TYPE_CHECKING:
     from edgeflare.campaign.fleet import Fleet  # reports need nothing that opens devices
@@ -243,7 +250,7 @@ def check_pair(pair: PairAnswers) -> list[str]:
     unusable = "".join(f"{problem.words}; " for problem in pair.unusable)
     what = advice(
         [issue.code for issue in problems],
-        is_audio=pair.is_audio,
+        OF_AUDIO if pair.is_audio else OF_IMAGES,
         # `edgeflare inputs` is for images of models that have classes
         has_finder=not pair.is_audio and pair.seeds[0].classes > 0,
         is_tried=pair.alternatives is not None,

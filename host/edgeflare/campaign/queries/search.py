@@ -281,12 +281,12 @@ class ExchangeStage(QueryStage[OutcomeRecord, SingleQueryResult[OutcomeRecord]])
         """Yield the other devices' triggers that this one was not tried on."""
         (device,) = self._replicas[replica]
         for outcome in self._store.outcomes():
-            key = (outcome.seed_id, outcome.replica, device)
+            key = (*outcome.place, device)
             if outcome.status in TRIGGERS and outcome.replica != replica and key not in self._tried:
                 yield outcome
 
     def begin(self) -> bool:
-        self._tried = {(one.seed_id, one.replica, one.on_device) for one in self._store.replays()}
+        self._tried = {(*one.place, one.on_device) for one in self._store.replays()}
         self._total = sum(1 for replica in self._replicas for _ in self.pending(replica))
         if self._total:
             self._reporter(Stage("replay", words.EVERY_TRIGGER, self._total))

@@ -161,7 +161,7 @@ class SeedStage(_SeedQueries):
     def __init__(self, run: CampaignRun) -> None:
         super().__init__(run)
         self._failures: dict[str, str] = {}
-        self._waiting: dict[str, list[SeedAnswer]] = {replica: [] for replica in run.replicas}
+        self._waiting: defaultdict[str, list[SeedAnswer]] = defaultdict(list)
         self._queries: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def check_limits(self) -> None:
@@ -195,8 +195,7 @@ class SeedStage(_SeedQueries):
         return True
 
     def event(self) -> Stage:
-        total = self._store.seed_count() * len(self._replicas)
-        return Stage("seed queries", "both models", total)
+        return Stage("seed queries", "both models", self._every_seed())
 
     def write(self, result: SingleQueryResult[SeedRecord], device: str) -> None:
         seed, replica = result.key, self._replica_of[device]
@@ -214,7 +213,7 @@ class SeedStage(_SeedQueries):
             self._store_answers(replica)
 
     def flush(self) -> None:
-        for replica in self._waiting:
+        for replica in self._replicas:
             self._store_answers(replica)
 
     def remaining(self) -> str:
@@ -248,6 +247,7 @@ class _Measurement(QueryStage[J, SingleQueryResult[J]]):
     def __init__(self, run: CampaignRun) -> None:
         super().__init__(run)
         self._left = iter(run.replicas.items())
+        self._turn = ""
         self._queries: Counter[str] = Counter()
 
     def begin(self) -> bool:
@@ -257,14 +257,13 @@ class _Measurement(QueryStage[J, SingleQueryResult[J]]):
         """Turn to the next replica, which isn't measured yet; False: there is none."""
         for name, devices in self._left:
             if name not in measured:
-                self._replicas = {name: devices}
+                self._turn, self._replicas = name, {name: devices}
                 return True
         return False
 
     def leaves(self, queries: int) -> bool:
         """Whether the query limits leave so many queries to the devices of this round."""
-        (devices,) = self._replicas.values()
-        return self._run.limits_leave(devices, queries)
+        return self._run.limits_leave(self._replicas[self._turn], queries)
 
     def tick(self, under_way: Sequence[Job[Any]] = ()) -> None:
         """Report nothing: it is short."""
@@ -297,9 +296,8 @@ class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
         self._close()
         is_asked = not self._store.state.is_replay and not self._config.fleet.allow_mixed
         while self.turn_to_next(self._store.state.answers_checked):
-            (name,) = self._replicas
             self._counts = {"seeds": 0, "deployed": 0, "original": 0}
-            if is_asked and self.leaves(len(self.pending(name))):
+            if is_asked and self.leaves(len(self.pending(self._turn))):
                 return True
             self._close()
         return False
@@ -315,13 +313,12 @@ class RepeatsStage(_Measurement[SeedRecord], _SeedQueries):
     def _close(self) -> None:
         if self._counts is None:
             return
-        (name,) = self._replicas
         constant = AnswerCounts(
-            deployed=count_constant(self._store, name, "deployed"),
-            original=count_constant(self._store, name, "original"),
+            deployed=count_constant(self._store, self._turn, "deployed"),
+            original=count_constant(self._store, self._turn, "original"),
         )
-        about = AnswersChecked(self._counts, constant)
-        self._store.state.answers_checked = {**self._store.state.answers_checked, name: about}
+        about = {self._turn: AnswersChecked(self._counts, constant)}
+        self._store.state.answers_checked = {**self._store.state.answers_checked, **about}
         self._counts = None
 
 
@@ -353,8 +350,7 @@ class PartnersStage(_Measurement[str]):
         """Store the scores of the round that has ended, and begin the next one."""
         answers = self._store.state.partner_answers
         if self._is_open:
-            (name,) = self._replicas
-            answers = {**answers, name: self._scores}
+            answers = {**answers, self._turn: self._scores}
             self._store.state.partner_answers = answers
         self._is_open, self._scores = self.turn_to_next(answers), {}
         self._fits = not self._is_open or self.leaves(len(self._others))

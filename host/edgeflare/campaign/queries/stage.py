@@ -212,10 +212,8 @@ class QueryStage(CampaignStage, Generic[J, R]):
 
     def _round(self) -> bool:
         """Ask about all pending items; return whether all of them are done."""
-        feeds = {replica: Feed(self._jobs(replica)) for replica in self._replicas}
-        scheduler = self._scheduler(
-            {name: feeds[one] for name, one in self._replica_of.items() if one in feeds}
-        )
+        feeds = ((names, Feed(self._jobs(one))) for one, names in self._replicas.items())
+        scheduler = self._scheduler({name: feed for names, feed in feeds for name in names})
 
         def add(result: R, device: str) -> None:
             self.write(result, device)
@@ -236,6 +234,10 @@ class QueryStage(CampaignStage, Generic[J, R]):
         counted = self._counted.pop(replica, None)
         for item in self.pending(replica) if counted is None else counted:
             yield self.job(item, replica)
+
+    def _every_seed(self) -> int:
+        """Return the number of seeds, of all replicas together."""
+        return self._store.seed_count() * len(self._replicas)
 
     def _seeds(self, replica: str) -> Iterator[SeedRecord]:
         """Yield the seeds that are asked about, with the answers of this replica."""

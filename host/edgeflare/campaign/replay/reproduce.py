@@ -183,12 +183,12 @@ def stored_answers(source: Store, inputs: Mapping[str, ReplayInput]) -> dict[str
             found[survey_id(one)] = {one.device_name: answer}
     ids = {(one.seed_id, one.replica): name for name, one in inputs.items() if name not in found}
     for outcome in source.outcomes():
-        name = ids.get((outcome.seed_id, outcome.replica))
+        name = ids.get(outcome.place)
         if name is not None:
             answer = ReplayAnswer(outcome.original, outcome.deployed, outcome.confirmed)
             found[name] = {outcome.device_name: answer}
     for replayed in source.replays():
-        name = ids.get((replayed.seed_id, replayed.replica))
+        name = ids.get(replayed.place)
         if name in found and is_answer(replayed.deployed):
             original = next(iter(found[name].values())).original
             found[name].setdefault(replayed.on_device, ReplayAnswer(original, replayed.deployed))

@@ -77,6 +77,11 @@ class ReplayedInput(InputOfReplay, JsonRecord):
         return Margins(self.original_margin, self.deployed_margin).smaller
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The input, which is a seed of the replay, and the replica."""
+        return self.id, self.replica
+
+    @property
     def decided(self) -> bool:
         """Whether the device answered, and steadily."""
         return self.state in ("still", "new", "fixed", "agrees")
@@ -140,7 +145,7 @@ def replayed_inputs(store: Store) -> Iterator[ReplayedInput]:
             if outcome.seed_id != seed.id:
                 continue
             if seed.id in inputs:
-                device = outcome.device_name or replica or ", ".join(names)
+                device = outcome.device_or_replica or ", ".join(names)
                 last = _last_answer(inputs[seed.id], {device, *alike})
                 result = _replayed(inputs[seed.id], seed, outcome, device, last, kind)
                 why = unusable.get(replica)

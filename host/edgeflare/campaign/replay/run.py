@@ -35,7 +35,7 @@ from edgeflare.store.location import LONGEST_NAME, is_campaign, is_corpus
 from edgeflare.store.records import ReplayInput
 from edgeflare.store.state import StoredReplay
 from edgeflare.types import Sample
-from edgeflare.words import replay
+from edgeflare.words import campaign as words
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -323,13 +323,11 @@ def _notices(
     notices = []
     what = f"the {source.kind} {source.folder}"
     if not source.store.state.finished:
-        notices.append(replay.unfinished(what))
+        notices.append(words.unfinished_source(what))
     if only is None and all(entry.kind == "seed" for entry in chosen):
-        notices.append(replay.without_triggers(what))
+        notices.append(words.without_triggers(what))
     known = source.store.models.get("original")
     if known and not _same_file(config.original.path, known):
-        notices.append(replay.another_original(config.original.path.name, source.folder.name))
-    notices += (
-        replay.changed_since(changed) for changed in changed_additions(config, source.store)
-    )
+        notices.append(words.another_original(config.original.path.name, source.folder.name))
+    notices += (words.changed_since(changed) for changed in changed_additions(config, source.store))
     return notices

@@ -39,16 +39,15 @@ class SurveyStage(QueryStage[SeedRecord, SurveyResult[SeedRecord]]):
             return False
         self._kind = self._store.kind
         self._inputs = SurveyInputs.begin(self._store, self._config.survey.families)
-        self._total = self._store.seed_count() * len(self._replicas)
+        self._total = self._every_seed()
         self.done = self._total - left
         self._reporter(self.event())
         self.tick()
         return True
 
     def event(self) -> Stage:
-        total = self._store.seed_count() * len(self._replicas)
         where = words.FAR_FROM_SEEDS.format(self._fleet.described(self._config))
-        return Stage("survey", where, total)
+        return Stage("survey", where, self._every_seed())
 
     def job(self, item: SeedRecord, replica: str) -> SurveyJob[SeedRecord]:
         config, inputs = self._config, self._inputs

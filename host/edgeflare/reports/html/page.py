@@ -27,15 +27,16 @@ from edgeflare.reports.html.gallery import (
     MOST_SHOWN,
     Card,
     Collected,
+    ReplayCards,
     Row,
     by_importance,
     collect,
     facets_of,
     found_card,
     listed,
+    seeds_of,
 )
 from edgeflare.reports.html.media import BOXED_SIDE, MediaBundle, Shown
-from edgeflare.reports.html.replay import ReplayCards, seeds_of
 from edgeflare.reports.html.templates import embedded_json, render
 from edgeflare.reports.media import (
     LARGEST_CHANGE_DB,

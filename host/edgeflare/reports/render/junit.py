@@ -178,7 +178,7 @@ def _how(report: Report, finding: Finding) -> list[str]:
         "in doubt": doubt_text(finding.doubt),
         "main layer": finding.layer,
         "group": None if finding.group is None else _group_words(finding.group, report.name),
-        "device": one.replica or one.device_name,
+        "device": one.device_or_replica,
         "seed's label": None if finding.seed.label is None else report.name(finding.seed.label),
         "what was done to the seed": describe_last_mutations(one.mutations, STEPS_SHOWN) or None,
         "input": one.trigger,
@@ -358,7 +358,7 @@ def _cases(report: Report) -> Iterator[tuple[str, Case]]:
     breaches = _LimitCrossings(report.store, report.checks)
     for finding in results(report.store):
         outcome = finding.outcome
-        device = outcome.replica or outcome.device_name or "device"
+        device = outcome.device_or_replica or "device"
         yield device, _seed_case(report, finding, breaches.of(outcome))
 
 

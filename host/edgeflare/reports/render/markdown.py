@@ -23,7 +23,7 @@ from edgeflare.reports.document import to_markdown
 from edgeflare.reports.export import file_stem
 from edgeflare.reports.media import finding_panel
 from edgeflare.reports.render.options import PictureFolder, RenderOptions
-from edgeflare.reports.report import Report, outcome_words, seed_words
+from edgeflare.reports.report import Report, outcome_words
 from edgeflare.store import campaign_text
 from edgeflare.store.samples import SampleReader
 from edgeflare.types import TRIGGERS
@@ -64,12 +64,8 @@ def _shown(report: Report) -> list[Finding]:
         triggers = (one for one in report.findings() if one.outcome.status in TRIGGERS)
         return list(islice(triggers, MOST_SHOWN))
     shown = (report.replay.new or report.replay.still)[:MOST_SHOWN]
-    wanted = {(one.id, one.replica) for one in shown}
-    inputs = (
-        result
-        for result in results(report.store)
-        if (result.seed.id, result.outcome.replica) in wanted
-    )
+    wanted = {one.place for one in shown}
+    inputs = (result for result in results(report.store) if result.outcome.place in wanted)
     return list(islice(inputs, len(wanted)))
 
 
@@ -85,7 +81,7 @@ def _pictures(report: Report, shown: Sequence[Finding], pictures: PictureFolder)
             *pair, (one.outcome.original, one.outcome.deployed), report.store.sample_rate
         )
         address = pictures.add(file_stem(one.seed, one.outcome.replica), made)
-        text = f"{seed_words(one)}: {outcome_words(report, one.outcome)}"
+        text = f"{one.outcome.seed_text}: {outcome_words(report, one.outcome)}"
         blocks.append(Picture(address, text))
     if not blocks:
         return notices_list(reader.notices)

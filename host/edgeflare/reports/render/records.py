@@ -109,10 +109,10 @@ def _found(report: Report) -> Iterator[dict[str, Any]]:
 
 def _replayed(report: Report, replay: ReplaySummary) -> Iterator[dict[str, Any]]:
     """Yield every input that was sent: its outcome and its state."""
-    inputs = {(one.id, one.replica): one for one in replay.inputs}
+    inputs = {one.place: one for one in replay.inputs}
     labels = {name: one.label for name, one in stored_inputs(report.store).items()}
     for result in results(report.store):
-        one = inputs.get((result.seed.id, result.outcome.replica))
+        one = inputs.get(result.outcome.place)
         if one is None:
             continue
         yield {

@@ -63,9 +63,8 @@ def _trigger_line(one: TriggerFigures, width: int | None, name: Name) -> Trigger
     answers = " -> ".join(answer_words(*both) for both in zip(labels, texts, strict=True))
     if one.difference is not None:
         answers = with_names(one.difference, name)
-    seed = f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
     steps = _steps(one, width)
-    return TriggerLine(seed, answers, "", steps, disagreement=one.disagreement)
+    return TriggerLine(one.seed_text, answers, "", steps, disagreement=one.disagreement)
 
 
 def _steps(one: TriggerFigures, width: int | None) -> str:

@@ -1,6 +1,6 @@
 """The sections of a campaign's report, made once for all formats."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
@@ -41,7 +41,7 @@ from edgeflare.reports.campaign import (
 from edgeflare.reports.devices import agreement_blocks, devices_tables, telemetry_table
 from edgeflare.reports.explanation import causes_section, explanation_blocks
 from edgeflare.reports.replay import replay_counts, replay_inputs
-from edgeflare.reports.report import Report, outcome_words, seed_words
+from edgeflare.reports.report import Report, outcome_words
 from edgeflare.reports.sections.pairs import pairs_section, pairs_table
 from edgeflare.reports.survey.document import (
     charted_groups,
@@ -54,7 +54,8 @@ from edgeflare.reports.survey.faults import faults_list
 from edgeflare.store import Store
 from edgeflare.strategies.operators import describe_last_mutations
 from edgeflare.types import TRIGGERS
-from edgeflare.words.faults import fault_title
+from edgeflare.words.causes import CAUSES_NOTE, NEAREST_NOTE
+from edgeflare.words.faults import FAULTS_NOTE, SURVEY_NOTE, fault_title
 from edgeflare.words.findings import known_cause
 
 if TYPE_CHECKING:
@@ -146,8 +147,11 @@ def report_sections(
         yield from _faults(summary, store, shown)
         yield from _survey(summary, store, shown, brief=brief)
         if kind.page_part == "pairs":
-            counts_of_pairs = searches.pairs if searches else None
-            yield _pairs(summary, shown, counts_of_pairs, is_replay, brief)
+            pairs = summary.label_pairs
+            found = {(one.original, one.deployed): one.count for one in pairs}
+            table = pairs_table(pairs, shown, 5 if brief else MOST_SHOWN)
+            all_found = searches.pairs if searches else found
+            yield pairs_section(table, all_found, shown, is_replay=is_replay)
         if answers is not None:
             yield from kind.sections(answers.figures, shown, is_replay=is_replay)
         yield from _causes(summary, store, shown, brief=brief)
@@ -184,7 +188,7 @@ def _triggers(report: Report) -> Sequence[Block]:
     total = sum(report.summary.by_status[status.value] for status in TRIGGERS)
     lines = [
         TriggerLine(
-            seed=seed_words(one),
+            seed=one.outcome.seed_text,
             answers=outcome_words(report, one.outcome),
             cause=known_cause(one.cause),
             steps=describe_last_mutations(one.outcome.mutations, STEPS_SHOWN),
@@ -201,20 +205,6 @@ def _triggers(report: Report) -> Sequence[Block]:
     ]
 
 
-def _pairs(
-    summary: Summary,
-    name: Name,
-    counts: Mapping[tuple[int, int], int] | None,
-    is_replay: bool,
-    brief: bool,
-) -> Section:
-    """Return which classes take the place of which; `counts` are a page's."""
-    if counts is None:
-        counts = {(one.original, one.deployed): one.count for one in summary.label_pairs}
-    pairs = pairs_table(summary.label_pairs, name, 5 if brief else MOST_SHOWN)
-    return pairs_section(pairs, counts, name, is_replay=is_replay)
-
-
 def _faults(summary: Summary, store: Store, name: Name) -> Iterator[Section]:
     found = summary.faults
     if found is None or not (found.faults or found.unlisted):
@@ -229,15 +219,8 @@ def _faults(summary: Summary, store: Store, name: Name) -> Iterator[Section]:
     def of_fault(place: int) -> Sequence[Example]:
         return examples()[place]
 
-    note = (
-        "After the survey more inputs were made like those that deviated, and asked about. A fault is "
-        "the simplest condition on brightness, contrast, detail, parts of the image or sound, or the "
-        "original's answer that separates deviating inputs from others. It was then checked on fresh "
-        "inputs on both sides: precision is the share of those inside that deviate, recall the share "
-        "of those deviating that are inside."
-    )
     blocks = [
-        Text(note, "note"),
+        Text(FAULTS_NOTE, "note"),
         *faults_list(found, name),
         *(
             Examples(partial(of_fault, place), f"{capitalized(fault_title(fault))}: {fault.words}")
@@ -265,16 +248,11 @@ def _survey(
         title = "Rate of confident deviations by severity, with 95 % bounds"
         return [] if drawing is None else [(title, drawing)]
 
-    note = (
-        "Before the search both models answered inputs made from the seeds by stated families of "
-        "change, five severities each. A confident deviation is one on which the deployed model "
-        "decided differently, every time that it was asked. The bounds hold with 95 % confidence."
-    )
     groups = charted_groups(survey)
     lines = ("all families", *groups) if groups else ()
     worst = worst_table(survey, name)
     blocks = [
-        Text(note, "note"),
+        Text(SURVEY_NOTE, "note"),
         Figures(tuple(survey_figures_list(survey))),
         Charts(chart, lines),
         *survey_tables(survey, brief=brief),
@@ -305,20 +283,10 @@ def _causes(
 
         return group_examples(store, found, name)
 
-    note = (
-        "Every finding was sent through configurations that lead from the original to the deployed "
-        "model on its device. It is charged to the first one from which on all decide otherwise than "
-        "the original; each doubt is told."
-    )
-    nearest = (
-        "Of each group the finding nearest to its seed: the seed input, the finding (as it was shrunk, "
-        "where it was), and their difference. Cause and layer are those of the finding before it was "
-        "shrunk."
-    )
     blocks = [
-        Text(note, "note"),
+        Text(CAUSES_NOTE, "note"),
         *explanation_blocks(found, name, brief=brief),
-        Text(nearest, "note"),
+        Text(NEAREST_NOTE, "note"),
         Examples(examples),
     ]
     yield causes_section(blocks)

@@ -181,7 +181,7 @@ class SearchFigures:
         ends = self.ends.setdefault(outcome.status, EndedSearches())
         ends.count += 1
         if len(ends.named) < _MOST_NAMED:
-            device = outcome.device_name or outcome.replica
+            device = outcome.device_or_replica
             asked = outcome.search_queries, outcome.host_only_queries
             ends.named.append(EndedSearch(seed_id, device, *asked, outcome.detail))
 

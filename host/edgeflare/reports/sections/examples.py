@@ -11,7 +11,7 @@ from edgeflare.document import Example, Name
 from edgeflare.errors import StoreError
 from edgeflare.explanation import SHRUNK_FOLDER, Explanation, FindingGroup
 from edgeflare.reports.explanation import GROUPS_SHOWN
-from edgeflare.reports.survey.document import answers, input_name, margins_words
+from edgeflare.reports.survey.document import answers, margins_words
 from edgeflare.store import Store, SurveyRecord
 from edgeflare.words.causes import doubt_text, labels_words, layer_words, nearest_words
 
@@ -21,7 +21,7 @@ def survey_examples(store: Store, survey: SurveyFigures, name: Name) -> list[Exa
     worst = [one for one in survey.worst if one.confident_deviation]
     return [
         example._replace(
-            words=f"{one.words} (severity {one.severity}), from {input_name(one)}",
+            words=f"{one.words} (severity {one.severity}), from {one.seed_text}",
             remark=f"{example.remark}{'; ' * bool(example.remark)}answers "
             f"{margin_text(one.distance)} apart",
         )
@@ -40,7 +40,7 @@ def _examples(store: Store, inputs: Sequence[SurveyedInput], name: Name) -> list
     return [
         Example(
             answers(one, name),
-            f"{one.words}, from {input_name(one)}",
+            f"{one.words}, from {one.seed_text}",
             f"margins {margins}" if (margins := margins_words(one)) else "",
             pictures.get(_key(one), b""),
             f"seed, input and difference: {one.words}",
@@ -50,7 +50,7 @@ def _examples(store: Store, inputs: Sequence[SurveyedInput], name: Name) -> list
 
 
 def _key(one: SurveyedInput | SurveyRecord) -> tuple[str, str, str]:
-    return (one.replica, one.seed_id, one.sample)
+    return (*one.place, one.sample)
 
 
 def _pictures(

@@ -67,7 +67,7 @@ def worst_table(survey: SurveyFigures, name: Name = str) -> list[Block]:
     if not worst or survey.overall is None:
         return []
     columns = (
-        Column("seed", 0, input_name, text=True),
+        Column("seed", 0, lambda one: one.seed_text, text=True),
         Column("made by", 0, lambda one: one.words, text=True),
         Column("original -> deployed", 0, lambda one: answers(one, name), text=True),
         Column("margins", 1, margins_words, text=True),
@@ -101,11 +101,6 @@ def survey_chart(survey: SurveyFigures) -> Markup | None:
 def charted_groups(survey: SurveyFigures) -> list[str]:
     """Return the names of the groups that have a line in the chart, in the order of its styles."""
     return [group for group, _ in _groups(survey)]
-
-
-def input_name(one: SurveyedInput) -> str:
-    """Return the seed of an input, and the device where each surveyed for itself."""
-    return f"{one.seed_id} on {one.replica}" if one.replica else one.seed_id
 
 
 def answers(one: SurveyedInput, name: Name = str) -> str:
