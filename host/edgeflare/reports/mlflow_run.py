@@ -27,7 +27,7 @@ from edgeflare.errors import TrackingError, UsageError
 from edgeflare.reports.export import export_campaign, translate_write_errors
 from edgeflare.reports.html.page import MOST_EMBEDDED_MB, write_html_report
 from edgeflare.reports.report import Report
-from edgeflare.reports.sections.campaign import plain_report
+from edgeflare.reports.sections.campaign import make_report
 from edgeflare.store import Store, campaign_text, open_store
 from edgeflare.words.devices import runtime_words
 
@@ -90,7 +90,7 @@ def log_to_mlflow(
     with open_store(campaign) as store:
         _check_finished(store)
         server = _Server(mlflow, uri)
-        report = plain_report(store)
+        report = make_report(store)
         with (
             translate_write_errors(
                 Path(tempfile.gettempdir()),

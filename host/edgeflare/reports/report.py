@@ -1,7 +1,8 @@
 """What a report of a campaign consists of, whatever its format."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from edgeflare._internal.text import margin_text
 from edgeflare.analysis.campaign_verdict import Verdict
@@ -37,7 +38,12 @@ class Report:
     summary: Summary
     replay: ReplaySummary | None
     names: tuple[str, ...] | None
-    sections: tuple[Section, ...] = ()
+    make_sections: Callable[["Report"], Iterable[Section]]
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """Those that suit a text, made once a format shows them."""
+        return tuple(self.make_sections(self))
 
     @property
     def sentences(self) -> tuple[str, str]:

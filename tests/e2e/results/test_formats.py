@@ -26,7 +26,7 @@ from edgeflare import CampaignConfig, Device
 from edgeflare.cli.app import app
 from edgeflare.nightly import NightlyConfig
 from edgeflare.reports.mlflow_run import run_metrics, run_params, run_tags
-from edgeflare.reports.sections.campaign import plain_report
+from edgeflare.reports.sections.campaign import make_report
 from edgeflare.reports.telemetry import METRIC_FAMILIES
 from edgeflare.store import CampaignLock, Store
 from edgeflare_mutators import operators
@@ -153,7 +153,7 @@ def formats(home: Path) -> dict[str, Any]:
     found["telemetry.csv"] = (home / "e/telemetry.csv").read_text().splitlines()[0].split(",")
     found["telemetry.openmetrics.txt"] = sorted(one.sample_name for one in METRIC_FAMILIES)
     with Store.open(home / "c") as store:
-        data = plain_report(store)
+        data = make_report(store)
         logged = (run_metrics(data.summary), run_params(store), run_tags(data))
     found["export --mlflow"] = {
         kind: sorted({_DEVICE.sub(r"\1.*", name) for name in names} - _MEASURED)

@@ -19,7 +19,7 @@ from edgeflare.reports.mlflow_run import (
     run_params,
     run_tags,
 )
-from edgeflare.reports.sections.campaign import plain_report
+from edgeflare.reports.sections.campaign import make_report
 from edgeflare.store import Store
 
 
@@ -64,7 +64,7 @@ def test_the_params_are_models_devices_and_settings(tmp_path: Path) -> None:
 
 def test_the_tags_say_whether_the_limits_are_kept(every_status) -> None:
     with every_status(limits={"min_l2": 1.0}) as store:
-        tags = run_tags(plain_report(store))
+        tags = run_tags(make_report(store))
         assert tags["edgeflare.campaign"] == store.id
     assert tags["edgeflare.limits"] == "crossed"
     assert "crossed: min_l2" in tags["edgeflare.verdict"]

@@ -46,7 +46,7 @@ from edgeflare.reports.media import (
     level_colours,
 )
 from edgeflare.reports.report import Report
-from edgeflare.reports.sections.campaign import FINDINGS, HEAD, plain_report, report_sections
+from edgeflare.reports.sections.campaign import FINDINGS, HEAD, make_report, report_sections
 from edgeflare.reports.survey.export import count_survey_findings
 from edgeflare.store import Store, open_store
 from edgeflare.store.samples import SampleReader
@@ -119,7 +119,7 @@ def _write(
     store: Store, path: Path, class_names: Sequence[str] | None, embed_mb: float
 ) -> HtmlReport:
     check_report_path(path, store.folder)
-    report = plain_report(store, class_names)
+    report = make_report(store, class_names)
     with seeds_of(store) if report.replay else nullcontext() as seeds:
         cards = ReplayCards(store, report.replay, seeds, report.name) if report.replay else None
         return _page(report, path, embed_mb, cards)

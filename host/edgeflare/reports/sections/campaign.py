@@ -76,28 +76,11 @@ def make_report(
     class_names: Sequence[str] | None = None,
     checks: tuple[LimitCheck, ...] | None = None,
 ) -> Report:
-    """Return a campaign's report, whose sections suit a text. Raises UsageError, StoreError.
+    """Return a campaign's report. Raises UsageError, StoreError.
 
     `class_names` are the names of the classes in their order, `checks` those of the limits, by
     default both as the campaign has them.
     """
-    report = plain_report(store, class_names, checks)
-    sections = report_sections(
-        report.summary,
-        store,
-        report.name,
-        replay=report.replay,
-        triggers=partial(_triggers, report),
-    )
-    return replace(report, sections=tuple(sections))
-
-
-def plain_report(
-    store: Store,
-    class_names: Sequence[str] | None = None,
-    checks: tuple[LimitCheck, ...] | None = None,
-) -> Report:
-    """Return a report without its sections, see `make_report`."""
     summary = summarize(store)
     checks = summary.limits if checks is None else checks
     replay = replay_summary(store) if store.state.is_replay else None
@@ -111,6 +94,17 @@ def plain_report(
         summary=summary,
         replay=replay,
         names=known_class_names(store, class_names),
+        make_sections=_text_sections,
+    )
+
+
+def _text_sections(report: Report) -> Iterator[Section]:
+    return report_sections(
+        report.summary,
+        report.store,
+        report.name,
+        replay=report.replay,
+        triggers=partial(_triggers, report),
     )
 
 
