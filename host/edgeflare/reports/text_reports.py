@@ -55,7 +55,10 @@ RENDERERS: Mapping[str, Renderer] = {
     "markdown": markdown,
     "csv": csv,
 }
-"""The formats by name; a page is written by `write_html_report`."""
+"""The formats by name; a page is written by `write_html_report`.
+
+What draws is imported once a format needs it: that takes a while.
+"""
 
 
 def _pieces(

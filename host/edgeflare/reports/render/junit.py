@@ -19,7 +19,6 @@ from edgeflare.document import KeyFigure, Name, section_blocks
 from edgeflare.errors import UsageError
 from edgeflare.explanation import FindingGroup
 from edgeflare.reports.campaign import STEPS_SHOWN
-from edgeflare.reports.document import to_text
 from edgeflare.reports.render.options import RenderOptions
 from edgeflare.reports.replay import replayed_words
 from edgeflare.reports.report import Report, outcome_words
@@ -243,6 +242,8 @@ def junit(report: Report, _: RenderOptions) -> Iterator[str]:
     if it crosses one of them alone. Where there are none each triggering input is a failure. Of a
     replay a new deviation is a failure, and one that was known is skipped, where there are limits.
     """
+    from edgeflare.reports.document import to_text
+
     with ExitStack() as files:
         about = (_unusable(files, report), _limits(files, report), _open(files, report))
         suites = [suite for suite in about if suite.counts]

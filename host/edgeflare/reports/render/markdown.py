@@ -19,9 +19,7 @@ from edgeflare.document import (
     section_blocks,
 )
 from edgeflare.reports.campaign import MOST_SHOWN, limits_list, notices_list
-from edgeflare.reports.document import to_markdown
 from edgeflare.reports.export import file_stem
-from edgeflare.reports.media import finding_panel
 from edgeflare.reports.render.options import PictureFolder, RenderOptions
 from edgeflare.reports.report import Report, outcome_words
 from edgeflare.store import campaign_text
@@ -71,6 +69,8 @@ def _shown(report: Report) -> list[Finding]:
 
 def _pictures(report: Report, shown: Sequence[Finding], pictures: PictureFolder) -> Sequence[Block]:
     """Return pictures of seed, trigger and difference side by side, each in one file."""
+    from edgeflare.reports.media import finding_panel
+
     blocks: list[Block] = []
     reader = SampleReader(report.store.sample_to_show)
     for one in shown:
@@ -103,6 +103,8 @@ def fitted_markdown(blocks: Sequence[Block], rest: str, most_bytes: int) -> str:
     is left out, and long texts are shortened; last of all, blocks at the end are left out. `rest`
     says where all of it is, with code between backticks.
     """
+    from edgeflare.reports.document import to_markdown
+
     text, shorter = f"{to_markdown(blocks)}\n", list(blocks)
     for rows, length in _LEVELS:
         if _size(text) <= most_bytes:
