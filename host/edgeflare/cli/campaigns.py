@@ -23,7 +23,7 @@ from edgeflare.cli.options import (
     TlsCert,
     TlsKey,
 )
-from edgeflare.cli.terminal import echo, echo_err
+from edgeflare.cli.terminal import echo, echo_err, findings_text
 from edgeflare.errors import UsageError
 
 if TYPE_CHECKING:
@@ -294,7 +294,6 @@ def _write_page(
     campaign: Path, out: Path | None, names: tuple[str, ...] | None, embed_mb: float
 ) -> None:
     from edgeflare import write_html_report
-    from edgeflare.cli.display.tables import findings_text
     from edgeflare.store import campaign_text, is_address
 
     if out is None:
@@ -314,7 +313,6 @@ def _write_text(
     campaign: Path, form: "ReportFormat", out: Path | None, names: tuple[str, ...] | None
 ) -> None:
     from edgeflare import report_text
-    from edgeflare.cli.display.tables import findings_text
     from edgeflare.reports import write_text_report
 
     if out is None:

@@ -17,7 +17,7 @@ from typing import NoReturn, ParamSpec
 import typer
 
 from edgeflare._internal.files import is_disk_full, is_used_up
-from edgeflare._internal.text import visible_text
+from edgeflare._internal.text import counted, visible_text
 
 
 def ask(prompt: str) -> str | None:
@@ -290,3 +290,9 @@ def with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(_OWN_FAULT) from fault
 
     return run
+
+
+def findings_text(findings: int, of_survey: int, kinds: str = "") -> str:
+    """Return numbers of findings and of confident deviations of the survey in words."""
+    more = f", {counted(of_survey, 'confident deviation')} of the survey" if of_survey else ""
+    return counted(findings, "finding") + (f" ({kinds})" if kinds else "") + more

@@ -10,7 +10,7 @@ from rich.text import Text as RichText
 
 from edgeflare._internal import records
 from edgeflare._internal.text import counted, visible_text
-from edgeflare.cli.terminal import echo
+from edgeflare.cli.terminal import echo, findings_text
 from edgeflare.reports import Block, Text, print_document
 
 if TYPE_CHECKING:
@@ -59,12 +59,6 @@ def print_summary(summary: "Summary", as_json: bool, *, wide: bool = False) -> N
 
     width = None if wide else TerminalConsole().width
     print_result(as_json, summary.to_json, lambda: summary_document(summary, width=width))
-
-
-def findings_text(findings: int, of_survey: int, kinds: str = "") -> str:
-    """Return numbers of findings and of confident deviations of the survey in words."""
-    more = f", {counted(of_survey, 'confident deviation')} of the survey" if of_survey else ""
-    return counted(findings, "finding") + (f" ({kinds})" if kinds else "") + more
 
 
 def print_export(report: "ExportReport | None", run: "MlflowRun | None", as_json: bool) -> None:
