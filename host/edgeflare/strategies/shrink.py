@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
@@ -104,7 +104,7 @@ class ShrinkOptions(BaseModel):
         try:
             check_regular(self.triggers)
             with self.triggers.open("rb") as file:
-                content = _Mapped(file.fileno(), 0, access=ACCESS_READ)
+                content = cast("IO[bytes]", _Mapped(file.fileno(), 0, access=ACCESS_READ))
             if not is_zipfile(content):
                 raise ValueError("it is damaged, or another kind of file")
             content.seek(0)
