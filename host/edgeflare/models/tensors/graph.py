@@ -1,9 +1,8 @@
 """What the graphs of all formats share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +58,118 @@ class Grid(NamedTuple):
         return ((integers.astype(np.float64) - self.zero_point) * self.scale).astype(np.float32)
 
 
+DRAWING = frozenset(
+    [
+        *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"),
+        *("RandomUniformLike", "MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"),
+        *("bernoulli", "multinomial", "normal_functional", "rand", "rand_like", "randn"),
+        *("randn_like", "uniform"),
+    ]
+)
+"""Kinds of operators that draw random numbers."""
+KEEPING_STATE = frozenset(
+    [
+        *("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "SVDF", "VAR_HANDLE"),
+        *("UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN"),
+    ]
+)
+"""Kinds of operators that keep values from one inference to the next."""
+_NORMALISING = frozenset(["BatchNormalization", "Dropout"])
+
+
+class Operator(NamedTuple):
+    """One operator as the file has it: constants are among its `inputs`.
+
+    `attributes` are numbers, texts and lists of these, by the format's own names.
+    """
+
+    kind: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    @property
+    def is_in_training_mode(self) -> bool:
+        """Whether it normalises by the input that it is given, as in training."""
+        return self.kind in _NORMALISING and bool(self.attributes.get("training_mode"))
+
+
+class ModelStructure(ABC):
+    """A model's operators, weights and tensors, as its file has them.
+
+    `inputs` and `outputs` are names of tensors in the model's order, `grids` those of the quantised
+    ones. Used by one thread at a time, in this process.
+    """
+
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    grids: Mapping[str, Grid]
+    channels_last: bool = False
+    """Whether channels are the last axis of the file's tensors."""
+
+    @property
+    @abstractmethod
+    def operators(self) -> Sequence[Operator]:
+        """All operators, in the order in which they run."""
+
+    @property
+    @abstractmethod
+    def constants(self) -> Mapping[str, Values]:
+        """Weights and other constants as real values, by the names that operators read."""
+
+    @property
+    @abstractmethod
+    def formats(self) -> frozenset[str]:
+        """The dtypes of weights and activations, such as "float32" and "int8"."""
+
+    @property
+    @abstractmethod
+    def is_per_channel(self) -> bool:
+        """Whether a weight of two axes or more has a scale for each channel."""
+
+    @abstractmethod
+    def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Yield each tensor that depends on the inputs, with its real values, one after the other.
+
+        `tensors` are those of the inputs, in their order. Raises ModelError where the runtime can't
+        run the model in this way.
+        """
+
+    @property
+    def is_quantised(self) -> bool:
+        """Whether numbers of the file are integers on a grid."""
+        return bool(self.formats & {"int4", "uint4", "int8", "uint8", "int16"})
+
+
+@runtime_checkable
+class KeepsState(Protocol):
+    """A structure whose file may keep values from one inference to the next."""
+
+    def one_after_the_other(
+        self, given: Iterable[Sequence[NDArray[Any]]]
+    ) -> Iterator[list[NDArray[Any]]]:
+        """Yield the raw outputs for each input, without a reset between them."""
+
+
+def on_grid(values: NDArray[Any], scales: Any, zero_points: Any, axis: int) -> tuple[Values, bool]:
+    """Return the real values of stored integers, and whether each channel has a scale of its own.
+
+    `scales` and `zero_points`: one number, or one for each element of `axis`.
+    """
+    scale, zero = np.atleast_1d(np.asarray(scales, np.float64)), np.atleast_1d(zero_points)
+    zero = zero.astype(np.float64)
+    if scale.size == 1 or values.ndim == 0:
+        return ((values.astype(np.float64) - zero.flat[0]) * scale.flat[0]).astype(
+            np.float32
+        ), False
+    shape = [1] * values.ndim
+    shape[axis] = -1
+    zero = zero.reshape(shape) if zero.size > 1 else zero
+    real = (values.astype(np.float64) - zero) * scale.reshape(shape)
+    return real.astype(np.float32), values.ndim > 1
+
+
 ROUNDING = frozenset(["QuantizeLinear", "DequantizeLinear", "QUANTIZE", "DEQUANTIZE"])
 """Kinds of operators that only bring a tensor to another grid, or from a grid to floats."""
 ACTIVATIONS = frozenset(
@@ -103,18 +214,22 @@ class Part(NamedTuple):
     operations: Sequence[Operation]
 
 
-class ModelGraph(ABC):
-    """A model of one input, whose operators are known, in the order in which they run.
+class ModelGraph(ModelStructure):
+    """A model whose tensors are read by name, and that is started in the middle.
 
-    `operations` have only tensors that depend on the input; weights and other constants are left
-    out. `input` and `output` are names of tensors, `grids` those of the quantised ones. Used by one
-    thread at a time, in this process.
+    `operations` are `operators` with only the tensors that depend on the inputs; weights and other
+    constants are left out. `output` is the one that counts; of a model with one input `input` is
+    that.
     """
 
-    input: str
     output: str
     operations: Sequence[Operation]
-    grids: Mapping[str, Grid]
+
+    @property
+    def input(self) -> str:
+        """The name of the only input."""
+        (name,) = self.inputs
+        return name
 
     @abstractmethod
     def read(self, given: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:
@@ -203,23 +318,14 @@ def _by_last_axis(values: Values) -> UnitActivations:
     return UnitActivations(means, float(rows.min()), float(rows.max()))
 
 
-def only_input(names: Sequence[str], path: Path) -> str:
-    """Return the name of a model's input. Raises ModelError where it has several."""
-    if len(names) > 1:
-        raise ModelError(
-            f"{path.name} has {len(names)} inputs, and the tensors of models with one are read"
-        )
-    return names[0]
-
-
 def of_activations(
-    operations: Iterable[Operation], given: str, output: str, whose: str
+    operations: Iterable[Operation], given: Collection[str], output: str, whose: str
 ) -> tuple[Operation, ...]:
-    """Return operators with the tensors alone that depend on the input `given`; the others not.
+    """Return operators with the tensors alone that depend on the inputs `given`; the others not.
 
     Raises ModelError where the output doesn't.
     """
-    known, kept = {given}, []
+    known, kept = set(given), []
     for one in operations:
         inputs = tuple(name for name in one.inputs if name in known)
         if inputs:

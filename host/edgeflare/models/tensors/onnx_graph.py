@@ -1,6 +1,8 @@
 """ONNX models as graphs, run by onnxruntime."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,14 @@ from edgeflare.models.tensors.graph import (
     Grid,
     ModelGraph,
     Operation,
+    Operator,
     Probe,
     Probed,
     SubModel,
     UnitActivations,
     Values,
     of_activations,
-    only_input,
+    on_grid,
 )
 from edgeflare_agent.runtimes.onnx import library_errors, session_settings
 
@@ -46,6 +49,12 @@ _KEEPING_VALUES = {
     *("Identity", "Slice", "Split", "DequantizeLinear"),
 }
 """Operators whose outputs lie on the grid of their input."""
+_QUANTISING = frozenset(["QuantizeLinear", "DynamicQuantizeLinear", "DequantizeLinear"])
+_HALF = ("float16", "bfloat16")
+_INTEGERS: Mapping[str, str] = {
+    **{name: name for name in ("int4", "uint4", "int8", "uint8", "int16")},
+    "uint16": "int16",
+}
 _UNITS_LAST = {"MatMul", "QLinearMatMul", "LayerNormalization"}
 """Operators whose units are the elements of the last axis."""
 _BY_ELEMENT = ACTIVATIONS | ROUNDING | {"Add", "Cast", "Div", "Dropout", "Identity", "Mul", "Sub"}
@@ -76,9 +85,9 @@ class OnnxGraph(ModelGraph):
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].HasField("t"):
                 self._constants[node.output[0]] = node.attribute[0].t
-        inputs = [one.name for one in graph.input if one.name not in self._constants]
-        self.input = only_input(inputs, path)
-        self.output = output or graph.output[0].name
+        self.inputs = [one.name for one in graph.input if one.name not in self._constants]
+        self.outputs = [one.name for one in graph.output]
+        self.output = output or self.outputs[0]
         self._nodes = list(graph.node)
         for node in self._nodes:
             if any(one.HasField("g") for one in node.attribute):
@@ -87,12 +96,101 @@ class OnnxGraph(ModelGraph):
                 )
         self.operations = of_activations(
             (Operation(one.op_type, tuple(one.input), tuple(one.output)) for one in self._nodes),
-            self.input,
+            self.inputs,
             self.output,
             path.name,
         )
         self.grids = self._read_grids()
         self._reading: tuple[Sequence[str], Any] = ((), None)
+        self._tracing: Any = None
+
+    @cached_property
+    def operators(self) -> list[Operator]:
+        """All operators, with their attributes but for tensors."""
+        value = self._onnx.helper.get_attribute_value
+        return [
+            Operator(
+                node.op_type,
+                node.name or node.output[0],
+                tuple(node.input),
+                tuple(node.output),
+                {
+                    one.name: _plain(value(one))
+                    for one in node.attribute
+                    if one.type != self._onnx.AttributeProto.TENSOR
+                },
+            )
+            for node in self._nodes
+        ]
+
+    @cached_property
+    def constants(self) -> dict[str, Values]:
+        """Weights as real values: integers on a grid under the name of what brings them to floats."""
+        return self._weights[0]
+
+    @cached_property
+    def is_per_channel(self) -> bool:
+        """Whether a weight has a scale for each channel."""
+        return self._weights[1]
+
+    @cached_property
+    def formats(self) -> frozenset[str]:
+        """The dtypes of weights, of activations where operators quantise them."""
+        quantising = any(
+            node.op_type in _QUANTISING
+            or node.op_type.startswith("QLinear")
+            or node.op_type.endswith("Integer")
+            for node in self._nodes
+        )
+        found = {"float32"}
+        for tensor in self._constants.values():
+            dtype = self._dtype_of(tensor)
+            if dtype in _HALF and prod(tensor.dims) > 1:
+                found.add(dtype)
+            elif quantising and dtype in _INTEGERS:
+                found.add(_INTEGERS[dtype])
+        if quantising and not found & set(_INTEGERS.values()):
+            found.add("int8")
+        return frozenset(found)
+
+    @cached_property
+    def _weights(self) -> tuple[dict[str, Values], bool]:
+        arrays = {name: self._array(tensor) for name, tensor in self._constants.items()}
+        found = {
+            name: array.astype(np.float32)
+            for name, array in arrays.items()
+            if array.dtype.kind == "f"
+        }
+        per_channel = False
+        for node in self._nodes:
+            if node.op_type != "DequantizeLinear" or node.input[0] not in arrays:
+                continue
+            zero = arrays.get(node.input[2], 0) if len(node.input) > 2 else 0
+            axis = next((one.i for one in node.attribute if one.name == "axis"), 1)
+            real, has_scales = on_grid(arrays[node.input[0]], arrays[node.input[1]], zero, axis)
+            found[node.output[0]] = real
+            per_channel |= has_scales
+        return found, per_channel
+
+    def _array(self, tensor: Any) -> NDArray[Any]:
+        return np.asarray(self._onnx.numpy_helper.to_array(tensor, str(self._path.parent)))
+
+    def _dtype_of(self, tensor: Any) -> str:
+        return str(self._onnx.TensorProto.DataType.Name(tensor.data_type)).lower()
+
+    def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:  # noqa: D102
+        names = [name for one in self.operations for name in one.outputs]
+        if self._tracing is None:
+            model = self._onnx.ModelProto()
+            model.CopyFrom(self._model)
+            del model.graph.output[:]
+            model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in names)
+            self._tracing = self._session(model)
+        given = dict(zip(self.inputs, tensors, strict=True))
+        found = zip(names, self._run(self._tracing, given), strict=True)
+        for name, value in (*given.items(), *found):
+            if isinstance(value, np.ndarray):  # not a list of tensors
+                yield name, self._real(name, value)
 
     def read(self, given: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:  # noqa: D102
         wanted = sorted({*names, self.output} - {self.input})
@@ -268,3 +366,10 @@ class OnnxGraph(ModelGraph):
     def _failure(self, error: Exception) -> ModelError:
         first = next(iter(str(error).splitlines()), "")
         return ModelError(f"the tensors of {self._path.name} can't be read: {first}")
+
+
+def _plain(value: Any) -> Any:
+    """Return an attribute's value with texts in place of bytes."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -3,7 +3,8 @@
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -18,15 +19,19 @@ from edgeflare.models.tensors.graph import (
     Grid,
     ModelGraph,
     Operation,
+    Operator,
     SubModel,
     Values,
     of_activations,
-    only_input,
+    on_grid,
 )
 from edgeflare_agent.runtimes import tflite
 from edgeflare_agent.runtimes.tflite_delegates import DELEGATED
 
 _IDENTIFIER = b"TFL3"
+_INTEGERS = ("int4", "int8", "uint8", "int16")
+_STORED = ("float32", "float16", "int8", "uint8", "int16", "int32")
+"""Types of weights that are read."""
 TENSORS = tflite.TENSORS
 """Name of the output in which a device sends all tensors, see `TFLiteGraph.split`."""
 
@@ -36,9 +41,11 @@ class TFLiteGraph(ModelGraph):
 
     Tensors are read with ``experimental_preserve_all_tensors``, by the kernels of the options; the
     one delegate is XNNPACK, where they allow it. Of several subgraphs only the first is read.
-    `layout` has, in the order of their indices, the name, shape and dtype of the input and of the
+    Channels are the last axis. `layout` has, in the order of their indices, the name, shape and dtype of the input and of the
     tensors that operators make of it; `size` is the number of their bytes.
     """
+
+    channels_last = True
 
     def __init__(self, path: Path, options: Mapping[str, Any], output: str | None) -> None:
         """Read the file. Raises ModelError for what is no such file."""
@@ -55,9 +62,9 @@ class TFLiteGraph(ModelGraph):
                 name = f"{name}#{one['index']}"
             self._indices[name] = int(one["index"])
         self._names = {index: name for name, index in self._indices.items()}
-        inputs = [self._names[one["index"]] for one in self._reading.get_input_details()]
-        self.input = only_input(inputs, path)
-        outputs = self._reading.get_output_details()
+        inputs, outputs = self._reading.get_input_details(), self._reading.get_output_details()
+        self.inputs = [self._names[one["index"]] for one in inputs]
+        self.outputs = [self._names[one["index"]] for one in outputs]
         chosen = [one["index"] for one in outputs if output in (None, str(one["name"]))]
         if not chosen:
             raise ModelError(f"{path.name} has no output {output!r}")
@@ -84,11 +91,11 @@ class TFLiteGraph(ModelGraph):
                 for one in self._reading._get_ops_details()
                 if one["op_name"] != DELEGATED
             ),
-            self.input,
+            self.inputs,
             self.output,
             path.name,
         )
-        kept = {self.input, *(name for one in self.operations for name in one.outputs)}
+        kept = {*self.inputs, *(name for one in self.operations for name in one.outputs)}
         self.layout = [
             (name, tuple(int(n) for n in one["shape"]), np.dtype(one["dtype"]))
             for one in details
@@ -106,6 +113,110 @@ class TFLiteGraph(ModelGraph):
         except (ValueError, RuntimeError) as error:
             raise self._failure(error) from error
         return {name: self._real(name, value) for name, value in found.items()}
+
+    @cached_property
+    def operators(self) -> list[Operator]:
+        """All operators, with the numbers of their options."""
+        graph = self._model.subgraphs[0]
+        kinds = _names_of(self._schema.BuiltinOperator)
+        found = []
+        for place, one in enumerate(graph.operators):
+            code = self._model.operatorCodes[one.opcodeIndex]
+            kind = kinds.get(max(code.builtinCode, code.deprecatedBuiltinCode), "CUSTOM")
+            options = {} if one.builtinOptions is None else vars(one.builtinOptions)
+            found.append(
+                Operator(
+                    kind,
+                    f"{kind} {place}",
+                    tuple(self._names[index] for index in one.inputs if index >= 0),
+                    tuple(self._names[index] for index in one.outputs),
+                    {name: value for name, value in options.items() if np.isscalar(value)},
+                )
+            )
+        return found
+
+    @cached_property
+    def constants(self) -> dict[str, Values]:
+        """Weights as real values, under the names that operators read."""
+        return self._weights[0]
+
+    @cached_property
+    def is_per_channel(self) -> bool:
+        """Whether a weight has a scale for each channel."""
+        return self._weights[1]
+
+    @cached_property
+    def formats(self) -> frozenset[str]:
+        """The dtypes of tensors that lie on a grid, and of floats of half precision."""
+        kinds = _names_of(self._schema.TensorType)
+        found = {"float32"}
+        for tensor in self._model.subgraphs[0].tensors:
+            kind = kinds[tensor.type].lower()
+            if kind == "float16" or (kind in _INTEGERS and _has_grid(tensor)):
+                found.add(kind)
+        return frozenset(found)
+
+    @cached_property
+    def _weights(self) -> tuple[dict[str, Values], bool]:
+        kinds = _names_of(self._schema.TensorType)
+        found: dict[str, Values] = {}
+        per_channel = False
+        for place, tensor in enumerate(self._model.subgraphs[0].tensors):
+            data, dtype = self._model.buffers[tensor.buffer].data, kinds[tensor.type].lower()
+            if data is None or not len(data) or dtype not in _STORED:
+                continue
+            array = np.frombuffer(bytes(data), dtype)
+            if tensor.shape is not None and array.size == prod(map(int, tensor.shape)):
+                array = array.reshape(tensor.shape)
+            if array.dtype.kind == "f":
+                found[self._names[place]] = array.astype(np.float32)
+            elif _has_grid(tensor):
+                grid = tensor.quantization
+                zero = 0 if grid.zeroPoint is None or not len(grid.zeroPoint) else grid.zeroPoint
+                real, has_scales = on_grid(array, grid.scale, zero, grid.quantizedDimension)
+                found[self._names[place]] = real
+                per_channel |= has_scales
+        return found, per_channel
+
+    @cached_property
+    def _schema(self) -> Any:
+        return import_module("ai_edge_litert.schema_py_generated")
+
+    @cached_property
+    def _model(self) -> Any:
+        root = self._schema.Model.GetRootAsModel(self._content, 0)
+        return self._schema.ModelT.InitFromObj(root)
+
+    def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:  # noqa: D102
+        run = self._reading
+        names = [*self.inputs, *(name for one in self.operations for name in one.outputs)]
+        try:
+            run.reset_all_variables()
+            for name, tensor in zip(self.inputs, tensors, strict=True):
+                run.set_tensor(self._indices[name], tensor)
+            run.invoke()
+        except (ValueError, RuntimeError) as error:
+            raise self._failure(error) from error
+        for name in names:
+            with suppress(ValueError):  # a tensor without values of its own
+                value = run.get_tensor(self._indices[name])
+                yield name, self.grids[name].real(value) if name in self.grids else value
+
+    def one_after_the_other(
+        self, given: Iterable[Sequence[NDArray[Any]]]
+    ) -> Iterator[list[NDArray[Any]]]:
+        """Yield the raw outputs for each input, by one interpreter whose variables are never reset."""
+        run = self._interpreter(self._content)
+        targets = [one["index"] for one in run.get_input_details()]
+        results = [one["index"] for one in run.get_output_details()]
+        for tensors in given:
+            try:
+                for target, tensor in zip(targets, tensors, strict=True):
+                    run.set_tensor(target, tensor)
+                run.invoke()
+            except (ValueError, RuntimeError) as error:
+                raise self._failure(error) from error
+            yield [run.get_tensor(index) for index in results]
 
     def split(self, content: NDArray[np.uint8], names: Iterable[str]) -> dict[str, Values]:
         """Return what `read` does, from the bytes of all tensors one after the other (`layout`).
@@ -192,6 +303,17 @@ class TFLiteGraph(ModelGraph):
     def _failure(self, error: Exception) -> ModelError:
         first = next(iter(str(error).splitlines()), "")
         return ModelError(f"the tensors of {self._path.name} can't be read: {first}")
+
+
+def _names_of(enumeration: Any) -> dict[int, str]:
+    """Return the names of an enumeration of the schema by their numbers."""
+    return {number: name for name, number in vars(enumeration).items() if isinstance(number, int)}
+
+
+def _has_grid(tensor: Any) -> bool:
+    """Whether a tensor of the schema holds integers that stand for real values."""
+    grid = tensor.quantization
+    return grid is not None and grid.scale is not None and len(grid.scale) > 0
 
 
 def _fused_activations(content: bytes) -> set[int]:

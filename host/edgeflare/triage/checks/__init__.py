@@ -1,0 +1,1 @@
+"""The checks of a triage; each yields the causes that it finds."""

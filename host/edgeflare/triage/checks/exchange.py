@@ -1,0 +1,137 @@
+"""What is exchanged between the two models: inputs, outputs, or the classes' numbers."""
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from edgeflare.triage.agreement import (
+    GAIN,
+    Values,
+    agreement,
+    by_seed,
+    in_shape_of,
+    least_agreement,
+    stacked,
+    with_matched_slots,
+)
+from edgeflare.triage.cause import CORRECTED, Cause
+from edgeflare.triage.pair import Pair
+
+_MOST_INPUTS, _MOST_OUTPUTS, _MOST_CLASSES = 4, 8, 200
+_QUANTILES = np.linspace(0, 1, 41)
+_NEAR, _CLEAR = 0.5, 3.0
+_FEWEST_SEEDS, _SAME_CLASS = 12, 0.8
+_MORE = 0.3
+_ACTIVE = 0.02
+
+
+def exchanged_inputs(pair: Pair) -> Iterator[Cause]:
+    """Yield the order of the deployed model's inputs in which the pair agrees."""
+    inputs = pair.deployed.inputs
+    count = len(inputs)
+    if not 1 < count <= _MOST_INPUTS or len(pair.original.inputs) != count:
+        return
+    for order in permutations(range(count)):
+        alike = all(inputs[place].shape == inputs[at].shape for at, place in enumerate(order))
+        if order == tuple(range(count)) or not alike:
+            continue
+        runs = []
+        for seed in pair.places:
+            tensors = pair.tensors(pair.deployed, seed)
+            runs.append(pair.deployed.run([tensors[place] for place in order]))
+        given = stacked(runs)
+        found = -np.inf if given is None else least_agreement(pair.both[0], given)
+        if pair.corrects(found):
+            yield Cause(
+                *("interface", "inputs-exchanged", "corrected", CORRECTED),
+                names=tuple(inputs[place].name for place in order),
+                evidence={"agreement": found, "stated": pair.agreement},
+                gain=found - pair.agreement,
+            )
+
+
+def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
+    """Yield outputs that hold what others of the original do, by their values; names may mislead."""
+    first, second = pair.both
+    if not 1 < len(first) == len(second) <= _MOST_OUTPUTS:
+        return
+    cost = np.array([[_apart(one, other) for other in second] for one in first])
+    rows, columns = linear_sum_assignment(cost)
+    moved = [int(row) for row, column in zip(rows, columns, strict=True) if row != column]
+    if not moved:
+        return
+    now, then = cost[moved, moved], cost[moved, columns[moved]]
+    if then.max() >= _NEAR or not (now.min() > _NEAR or now.sum() > _CLEAR * then.sum() + _NEAR):
+        return
+    ordered = tuple(in_shape_of(second[at], first[place]) for place, at in enumerate(columns))
+    found = least_agreement(first, with_matched_slots(first, ordered))
+    pair.exchanged_outputs = ordered
+    yield Cause(
+        *("interface", "outputs-exchanged", "corrected", CORRECTED),
+        names=tuple(pair.deployed.outputs[columns[place]].name for place in moved),
+        evidence={
+            "holds": [pair.original.outputs[place].name for place in moved],
+            "distance": (float(now.mean()), float(then.mean())),
+            "agreement": found,
+            "stated": pair.agreement,
+        },
+        gain=30,
+    )
+
+
+def _apart(first: Values, second: Values) -> float:
+    """Return how unlike the values of two outputs are: their quantiles, and what changes by seed."""
+    if first[0].size != second[0].size:
+        return 1e3
+    spread = float(first.std() + second.std()) + 1e-9
+    quantiles = np.abs(np.quantile(first, _QUANTILES) - np.quantile(second, _QUANTILES)).mean()
+    if first.std() > 0 and second.std() > 0:
+        likeness = float(np.corrcoef(first.ravel(), second.ravel())[0, 1])
+    else:
+        likeness = float(np.allclose(first.ravel(), second.ravel()))
+    return float(min(3.0, quantiles / spread) + 1 - np.nan_to_num(likeness))
+
+
+def exchanged_classes(pair: Pair) -> Iterator[Cause]:
+    """Yield the numbers of the deployed model's classes with which both decide alike.
+
+    They are assigned on every second seed, and judged on the others.
+    """
+    place = pair.classes_at
+    if place is None or pair.same_class is None or pair.same_class >= _SAME_CLASS:
+        return
+    first, second = (by_seed(outputs[place]) for outputs in pair.both)
+    count = first.shape[1]
+    if not 3 <= count <= _MOST_CLASSES or len(first) < _FEWEST_SEEDS:
+        return
+    fitted = np.arange(len(first)) % 2 == 0
+    order = _assigned(_standard(first)[fitted].T, _standard(second)[fitted].T)
+    active = first.std(axis=0) > _ACTIVE * first.std(axis=0).max()
+    if (order[active] != np.arange(count)[active]).sum() < 2:
+        return
+    judged, renumbered = first[~fitted], second[~fitted][:, order]
+    same = float((judged.argmax(axis=1) == renumbered.argmax(axis=1)).mean())
+    before = float((judged.argmax(axis=1) == second[~fitted].argmax(axis=1)).mean())
+    found = agreement(judged[:, active], renumbered[:, active])
+    if same >= _SAME_CLASS and same > before + _MORE and found > pair.agreement + GAIN:
+        moved = {at: int(one) for at, one in enumerate(order) if at != one}
+        yield Cause(
+            *("interface", "classes-exchanged", "corrected", CORRECTED),
+            names=(pair.deployed.outputs[place].name,),
+            evidence={"classes": moved, "same_class": (before, same), "agreement": found},
+            gain=found - pair.agreement,
+        )
+
+
+def _standard(values: Values) -> Values:
+    return np.asarray((values - values.mean(axis=0)) / (values.std(axis=0) + 1e-9))
+
+
+def _assigned(first: Values, second: Values) -> NDArray[Any]:
+    """Return which row of the second each row of the first is most like; itself where that is even."""
+    bonus = 1e-3 * np.eye(len(first))
+    return np.asarray(linear_sum_assignment(-(first @ second.T) - bonus)[1])

@@ -1,0 +1,269 @@
+"""Whether another way of feeding makes the pair agree: on the host, and of the device's answers."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import ModelError
+from edgeflare.models.tensors import Grid
+from edgeflare.triage.agreement import GAIN, Values, least_agreement, stacked
+from edgeflare.triage.cause import CORRECTED, LIKELY, LOCATED, MOST_LIKE, Cause
+from edgeflare.triage.model import real_tensor, stored
+from edgeflare.triage.pair import Pair
+from edgeflare.triage.ways import Way, ways_of
+
+MATCH, LIKE = 12.0, 6.0
+"""What a way must reach against the device's answers, in dB: right ways had 7 to 150, wrong ones less
+than 7; from 6 on it is "most like" where the next way is 6 dB worse."""
+_FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
+"""Seeds on which all ways are tried, and how many of the best ways are tried on all."""
+_SEEDS = 16
+_ALIKE = 3.0
+_PARTLY = 3.0
+_CUT_OFF, _LARGE_PART, _USED = 0.005, 0.05, 0.12
+_CUT_GAIN = 10.0
+
+
+class TriedWay(NamedTuple):
+    """A way that was tried, and the agreement that it brought, in dB."""
+
+    agreement: float
+    way: Way
+
+
+def screened(
+    single: Iterable[Way],
+    combined: Iterable[Way],
+    score: Callable[[Way], Callable[[int], float]],
+    is_good: Callable[[float], bool],
+    seeds: int,
+) -> list[TriedWay]:
+    """Return the ways, the best first: all on a few seeds, the best five on all.
+
+    Combined ones only where no single one is good. The number of inferences is bounded by the number
+    of ways, never by a clock: a feed that is missed on a busy machine would be another answer.
+    """
+    tried: list[TriedWay] = []
+    for ways, count in ((single, _FIRST), (combined, _FIRST_OF_COMBINED)):
+        of_each = [(way, score(way)) for way in ways]
+        first = sorted(
+            ((of_first(count), place) for place, (_, of_first) in enumerate(of_each)),
+            key=lambda one: -one[0],
+        )
+        tried += [
+            TriedWay(of_each[place][1](seeds), of_each[place][0]) for _, place in first[:_BEST]
+        ]
+        tried += [TriedWay(min(few, -1.0), of_each[place][0]) for few, place in first[_BEST:]]
+        tried.sort(key=lambda one: -one.agreement)
+        if tried and is_good(tried[0].agreement):
+            break
+    return tried
+
+
+def _ways(pair: Pair) -> tuple[list[Way], Iterator[Way]]:
+    deployed = pair.deployed
+    return ways_of(
+        deployed.spec,
+        pair.original.spec,
+        pair.sizes,
+        is_integer=deployed.spec.quantization is not None,
+        placed=deployed.parts == 1,
+    )
+
+
+def device_feeds(pair: Pair) -> Iterator[Cause]:
+    """Yield how the file on this machine is fed where it answers as the device did. No device query."""
+    device = pair.of_deployed
+    assert device is not None  # noqa: S101
+    places = pair.places[:_SEEDS]
+    wanted = tuple(output[: len(places)] for output in device)
+
+    def score(way: Way) -> Callable[[int], float]:
+        return pair.score(pair.deployed, wanted, places, way)
+
+    stated = score(Way(pair.deployed.spec))(len(places))
+    needed = max(MATCH, stated + GAIN)
+    tried = screened(*_ways(pair), score, lambda agreement: agreement >= needed, len(places))
+    evidence = {"stated": stated, "tried": len(tried)}
+    best = tried[0] if tried else None
+    if best is not None and best.agreement >= needed:
+        yield _fed(pair, best, CORRECTED, "device", evidence, tried[1:2])
+    elif (
+        best is not None
+        and len(tried) > 1
+        and best.agreement >= max(LIKE, stated + GAIN)
+        and best.agreement >= tried[1].agreement + GAIN
+    ):
+        yield _fed(pair, best, MOST_LIKE, "device", evidence, tried[1:2])
+    else:
+        evidence |= {"best": -np.inf if best is None else best.agreement}
+        yield Cause(
+            "device", "answers-otherwise", "indicated", LOCATED, "device", evidence=evidence, gain=5
+        )
+
+
+def _fed(
+    pair: Pair,
+    best: TriedWay,
+    strength: float,
+    side: str,
+    evidence: Mapping[str, float],
+    second: Sequence[TriedWay] = (),
+) -> Cause:
+    """Return the cause that a model expects another input, in this way."""
+    way = best.way
+    options = way.options(pair.deployed.spec)
+    found: dict[str, object] = {
+        "agreement": best.agreement,
+        "way": {"picture": way.picture, "codes": way.codes, "factor": way.factor},
+        "options": options,
+    }
+    near = [one for one in second if one.agreement > best.agreement - _ALIKE]
+    if near:
+        found["also"] = near[0].way.options(pair.deployed.spec)
+    return Cause(
+        "preprocessing",
+        "other-way",
+        "corrected" if strength == CORRECTED else "indicated",
+        strength,
+        side="device" if side == "device" else "deployed",
+        evidence={**evidence, **found},
+        change={name: "" if value is None else value for name, value in options.items()},
+        gain=best.agreement - evidence["stated"],
+    )
+
+
+def feeds(pair: Pair) -> Iterator[Cause]:
+    """Yield the way of feeding the deployed model in which it agrees; "none of k fits" is ruled out.
+
+    There is no winner among misfits: the statement is then not refuted.
+    """
+    places = pair.places[:_SEEDS]
+    wanted = tuple(output[: len(places)] for output in pair.both[0])
+
+    def score(way: Way) -> Callable[[int], float]:
+        return pair.score(pair.deployed, wanted, places, way)
+
+    tried = screened(*_ways(pair), score, pair.corrects, len(places))
+    if not tried:
+        return
+    best, evidence = tried[0], {"stated": pair.agreement, "tried": len(tried)}
+    if pair.corrects(best.agreement):
+        yield _fed(pair, best, CORRECTED, "deployed", evidence, tried[1:2])
+        return
+    pair.ruled_out["feeds"] = evidence | {"best": best.agreement, "needed": pair.expected}
+    is_nearer = best.agreement - pair.agreement >= GAIN and best.agreement > _PARTLY
+    if is_nearer and pair.number_format != "float32":
+        yield _fed(pair, best, LIKELY - 0.1, "deployed", evidence)
+
+
+def same_tensor(pair: Pair) -> Iterator[Cause]:
+    """Yield that both agree once the deployed model is given the original's tensors."""
+    first, second = pair.original, pair.deployed
+    if len(first.inputs) != len(second.inputs) or fed_alike(pair):
+        return
+    try:
+        runs = [second.run(_adapted(pair, place)) for place in pair.places]
+    except (ModelError, ValueError):
+        return
+    given = stacked(runs)
+    if given is None:
+        return
+    agreement = least_agreement(pair.both[0], given)
+    if pair.corrects(agreement):
+        yield Cause(
+            "preprocessing",
+            "same-tensor",
+            "corrected",
+            CORRECTED,
+            evidence={"agreement": agreement, "stated": pair.agreement},
+            gain=agreement - pair.agreement,
+        )
+
+
+def _adapted(pair: Pair, place: int) -> list[NDArray[Any]]:
+    """Return what the original is fed, as the deployed model's inputs store it."""
+    fed = [pair.fed(model, place) for model in pair.models]
+    made = []
+    for real, like, info in zip(*fed, pair.deployed.inputs, strict=True):
+        turned = [real]
+        if real.shape != like.shape and real.ndim == like.ndim == 4:
+            turned = [real.transpose(0, 2, 3, 1), real.transpose(0, 3, 1, 2)]
+        fitting = next((one for one in turned if one.shape == like.shape), real)
+        made.append(stored(fitting.reshape(like.shape), info))
+    return made
+
+
+def fed_alike(pair: Pair) -> bool:
+    """Whether both models are fed the same real values, but for their layout."""
+    pairs = zip(*(pair.fed(model, pair.places[0]) for model in pair.models), strict=True)
+    return all(_are_alike(first, second) for first, second in pairs)
+
+
+def _are_alike(first: Values, second: Values) -> bool:
+    if first.size != second.size:
+        return False
+    turned = [first.reshape(second.shape)]
+    if first.ndim == 4:
+        turned += [first.transpose(0, 2, 3, 1), first.transpose(0, 3, 1, 2)]
+    most = 1e-5 * (1 + float(np.abs(second).max()))
+    return any(one.shape == second.shape and np.allclose(one, second, atol=most) for one in turned)
+
+
+def input_range(pair: Pair) -> Iterator[Cause]:
+    """Yield that an integer input cuts off what it is fed, or uses few of its codes.
+
+    It is a calibration on other data where the original, cut off alike, answers as the deployed model.
+    """
+    for place, info in enumerate(pair.deployed.inputs):
+        grid = pair.deployed.grid_of_input(place)
+        if grid is None or grid.scale <= 0:
+            continue
+        values = np.concatenate(
+            [pair.fed(pair.deployed, seed)[place].ravel() for seed in pair.places]
+        )
+        least, largest = grid.range
+        outside = float(((values < least - grid.scale) | (values > largest + grid.scale)).mean())
+        low, high = float(values.min()), float(values.max())
+        used = (min(high, largest) - max(low, least)) / (largest - least)
+        evidence = {"range": (least, largest), "fed": (low, high), "cut_off": outside, "used": used}
+        if outside < _CUT_OFF:
+            if used <= _USED:
+                yield Cause(
+                    *("input-range", "few-codes", "read", LIKELY),
+                    names=(info.name,),
+                    evidence=evidence,
+                    gain=5,
+                )
+            continue
+        agreement = _cut_off_alike(pair, place, grid) if fed_alike(pair) else -np.inf
+        gain = agreement - pair.agreement
+        is_it = pair.corrects(agreement) or gain >= _CUT_GAIN
+        corrected = is_it and (pair.agreement < pair.expected or pair.lost_accuracy > 0)
+        weak = LIKELY + 0.3 if outside > _LARGE_PART else LIKELY - 0.3
+        yield Cause(
+            "calibration",
+            "input-cut-off",
+            "corrected" if corrected else "read",
+            CORRECTED if corrected else weak,
+            names=(info.name,),
+            evidence=evidence | {"agreement": agreement, "stated": pair.agreement},
+            gain=gain if corrected else 5,
+        )
+
+
+def _cut_off_alike(pair: Pair, place: int, grid: Grid) -> float:
+    """Return the agreement of the deployed model with the original, whose input is cut off alike."""
+    runs = []
+    for seed in pair.places:
+        tensors = list(pair.tensors(pair.original, seed))
+        info = pair.original.inputs[place]
+        real = np.clip(
+            np.round(real_tensor(tensors[place], info) / grid.scale) * grid.scale, *grid.range
+        )
+        tensors[place] = stored(real, info)
+        runs.append(pair.original.run(tensors))
+    given = stacked(runs)
+    return -np.inf if given is None else least_agreement(given, pair.both[1])

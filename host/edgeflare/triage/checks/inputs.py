@@ -1,0 +1,85 @@
+"""Inputs that a side ignores, and remarks: what an application's images may meet though the pair agrees."""
+
+from collections.abc import Iterator
+
+from edgeflare.models import InputSpec
+from edgeflare.triage.agreement import by_seed
+from edgeflare.triage.cause import IGNORED, REMARK, Cause
+from edgeflare.triage.checks.usable import close
+from edgeflare.triage.model import HostModel
+from edgeflare.triage.pair import Pair
+from edgeflare.triage.ways import Way
+from edgeflare_agent.image_spec import RESIZES
+
+_SEEDS = 8
+_OF_LABELLED = 60
+_MANY = 0.1
+
+
+def ignored_inputs(pair: Pair) -> Iterator[Cause]:
+    """Yield inputs that change no answer of the deployed model, though they do of the original."""
+    if len(pair.deployed.inputs) < 2 or len(pair.places) < 2:
+        return
+    for place, info in enumerate(pair.deployed.inputs):
+        if place >= len(pair.original.inputs):
+            continue
+        changed = [_changed_by(pair, model, place) for model in pair.models]
+        if changed[0] and not changed[1]:
+            yield Cause(
+                "conversion",
+                "input-ignored",
+                "located",
+                IGNORED,
+                names=(info.name,),
+                evidence={"changed": changed[0], "of": min(_SEEDS, len(pair.places) - 1)},
+                gain=30,
+            )
+
+
+def _changed_by(pair: Pair, model: HostModel, place: int) -> int:
+    """Return on how many seeds another seed's value of one input changes the answer."""
+    changed = 0
+    for seed, following in zip(pair.places[:_SEEDS], pair.places[1:], strict=False):
+        tensors = list(pair.tensors(model, seed))
+        before = model.run(tensors)
+        tensors[place] = pair.tensors(model, following)[place]
+        changed += not close(before, model.run(tensors))
+    return changed
+
+
+def resize_rule(pair: Pair) -> Iterator[Cause]:
+    """Yield as a remark that the original's answers depend on how images are made smaller."""
+    model, classes = pair.original, pair.classes_at
+    spec = model.spec
+    if classes is None or not isinstance(spec, InputSpec) or spec.resize is None:
+        return
+    if not any(size != spec.upright_size for size in pair.sizes):
+        return
+    labels = pair.seeds.labels
+    places = range(min(_OF_LABELLED, len(labels))) if len(labels) else pair.places
+
+    def decided(way: Way) -> list[int]:
+        answers = pair.answers(model, way, list(places))
+        return [] if answers is None else by_seed(answers[classes]).argmax(axis=1).tolist()
+
+    def right(decisions: list[int]) -> int:
+        return sum(labels[place] == one for place, one in zip(places, decisions, strict=True))
+
+    stated = decided(Way(spec))
+    rows = []
+    for rule in RESIZES:
+        if rule != spec.resize:
+            others = decided(Way(spec._replace(resize=rule)))
+            changed = sum(one != other for one, other in zip(stated, others, strict=True))
+            rows.append((right(others) if len(labels) else 0, changed, rule))
+    if max(changed for _, changed, _ in rows) < _MANY * len(stated):
+        return
+    best = max(rows)
+    evidence = {"stated": spec.resize, "rule": best[2], "changed": best[1], "of": len(stated)}
+    if len(labels):
+        evidence |= {"right": best[0], "right_stated": right(stated)}
+    yield Cause(
+        *("resize-rule", "answers-depend", "corrected", REMARK + 0.05, "both"),
+        evidence=evidence,
+        is_remark=True,
+    )

@@ -1,0 +1,387 @@
+"""The first operator whose inputs agree with the original and whose output doesn't, found by values."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import ModelError
+from edgeflare.models.tensors.graph import ROUNDING, Grid, ModelStructure, Operator
+from edgeflare.triage.cause import BLUNT, CUT_OFF, LOCATED, REMARK, Cause
+from edgeflare.triage.pair import Pair
+from edgeflare.triage.traced import WORST, Traced, best_matches, traced
+
+_SEEDS = 4
+_CAPS = {"float32": 100.0, "float16": 60.0}
+_CAP = 40.0
+"""More than this is rounding alone: a fall from there to there is none."""
+_FLOAT_AGREES, _FLOAT_FALL, _FLOAT_LARGEST = 45.0, 20.0, 15.0
+_FALL, _BELOW, _SHARP, _SHARP_BELOW, _HARD, _HARD_FROM = 8.0, 25.0, 15.0, 12.0, 3.0, 15.0
+"""Of 26 healthy int8 pairs the first convolution falls by 4 to 14 dB, others by at most 8."""
+_RECOVERED = 6.0
+_SAME_INPUT = {"float32": 50.0}
+_SAME_INPUT_ELSE = 10.0
+_CUT = 0.02
+_SAME_NUMBERS, _OTHER_WEIGHTS, _OTHER_ROUNDED, _WEIGHTS_OF = 30.0, 60.0, 15.0, 20.0
+_MOST_AXES = 5
+_DEPTH = 5
+_SHOWN = 3
+HEAVY = (
+    *("conv", "matmul", "gemm", "fully", "pool", "softmax", "reduce", "mean", "gru", "lstm", "rnn"),
+    *("resize", "upsample", "argmax", "topk", "concat", "gather", "addmm", "linear", "bmm"),
+)
+"""Parts of the names of operators that are no mere scaling or moving: behind them nothing is excused."""
+_MOVING = (
+    *("reshape", "flatten", "transpose", "squeeze", "quantize", "identity", "dropout", "cast"),
+    *("pad", "getitem", "permute", "view"),
+)
+_OF_CONSTANTS = ("Constant", "Shape", "Size", "SHAPE")
+
+
+class Fall(NamedTuple):
+    """How well an operator's inputs and its output agree with the original, in dB."""
+
+    operator: Operator
+    before: float
+    behind: float
+    fall: float
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The tensors of both models compared: the falls in order, and the original's partners."""
+
+    falls: Sequence[Fall]
+    matches: Mapping[str, tuple[float, str]]
+    sources: Mapping[str, str | None]
+    original: Mapping[str, Traced]
+    first: float | None
+    """How well the two inputs agree."""
+
+
+def layers(pair: Pair) -> Iterator[Cause]:
+    """Yield the operator of the deployed model behind which its tensors part from the original's."""
+    structures = [model.structure for model in pair.models]
+    first, second = structures
+    if first is None or second is None:
+        missing = [model.unread for model in pair.models if model.structure is None]
+        pair.ruled_out["layers"] = {"unread": missing}
+        return
+    try:
+        compared = compare(pair, first, second)
+    except (ModelError, MemoryError) as error:
+        pair.ruled_out["layers"] = {"unread": [str(error)]}
+        return
+    limit = _SAME_INPUT.get(pair.number_format, _SAME_INPUT_ELSE)
+    if not compared.falls or (compared.first is not None and compared.first < limit):
+        pair.ruled_out["layers"] = {"inputs": compared.first, "compared": len(compared.falls)}
+        return
+    hit, is_sharp, is_hard = _culprit(compared.falls, pair.number_format)
+    if hit is None:
+        largest = max(compared.falls, key=lambda one: one.fall)
+        pair.ruled_out["layers"] = {"largest": largest.fall, "at": largest.operator.name}
+        return
+    pair.sharp_layer = _place(second, hit.operator) if is_sharp else None
+    yield _cause(pair, first, second, compared, hit, is_sharp=is_sharp, is_hard=is_hard)
+
+
+def compare(pair: Pair, first: ModelStructure, second: ModelStructure) -> Layers:
+    """Return the agreement of both models' tensors on four seeds. Raises ModelError."""
+    places = pair.places[:_SEEDS]
+    inputs = [[pair.tensors(model, place) for place in places] for model in pair.models]
+    original = traced(first, inputs[0], ordered=True)
+    deployed = traced(second, inputs[1], ordered=False)
+    still = {name for name, one in deployed.items() if not one.moves}
+    original = {name: one for name, one in original.items() if one.moves}
+    deployed = {name: one for name, one in deployed.items() if one.moves}
+    balanced = pair.number_format in ("int8", "int16")
+    matches = best_matches(original, deployed, balanced=balanced)
+    cap = _CAPS.get(pair.number_format, _CAP)
+    falls, sources = _falls(second, matches, deployed, still, cap)
+    entry = next((name for name in second.inputs if name in matches), None)
+    at_entry = None if entry is None else matches[entry][0]
+    return Layers(falls, matches, sources, original, at_entry)
+
+
+def _falls(
+    structure: ModelStructure,
+    matches: Mapping[str, tuple[float, str]],
+    tensors: Mapping[str, Traced],
+    still: Collection[str],
+    cap: float,
+) -> tuple[list[Fall], dict[str, str | None]]:
+    readers: dict[str, list[Operator]] = {}
+    for one in structure.operators:
+        for name in one.inputs:
+            readers.setdefault(name, []).append(one)
+
+    @cache
+    def excused(name: str, depth: int = _DEPTH) -> float:
+        """The agreement of a tensor, or a better one behind it through light operators with one moving
+        input. An excuse through an addition hid a dead channel."""
+        best = matches[name][0] if name in matches else WORST
+        for one in readers.get(name, ()) if depth else ():
+            moving = sum(given in tensors and given not in still for given in one.inputs)
+            if not is_heavy(one) and moving <= 1:
+                best = max([best, *(excused(made, depth - 1) for made in one.outputs)])
+        return best
+
+    def behind(operator: Operator) -> float:
+        """The best agreement anywhere behind: where only scales between layers changed, it recovers."""
+        seen: set[str] = set()
+        names = list(operator.outputs)
+        while names:
+            for one in readers.get(names.pop(), ()):
+                new = [name for name in one.outputs if name not in seen]
+                seen.update(new)
+                names += new
+        return max((matches[name][0] for name in seen if name in matches), default=WORST)
+
+    level = {
+        name: min(cap, matches[name][0] if name in matches else cap) for name in structure.inputs
+    }
+    sources: dict[str, str | None] = {}
+    falls = []
+    for one in structure.operators:
+        given = [name for name in one.inputs if name in level]
+        made = [name for name in one.outputs if name not in still]
+        if not given or not made or one.kind in _OF_CONSTANTS:
+            continue
+        before = min(level[name] for name in given)
+        for name in made:
+            if name in matches:
+                sources[name], level[name] = name, min(cap, excused(name))
+            else:  # no partner of its size (padding, codes): passed through
+                sources[name] = next((sources.get(source, source) for source in given), None)
+                level[name] = before
+        matched = [level[name] for name in made if name in matches]
+        if matched:
+            fall = before - max(matched)
+            if fall >= _FALL and behind(one) >= before - _RECOVERED:
+                fall = 0.0
+            falls.append(Fall(one, before, max(matched), fall))
+    return falls, sources
+
+
+def is_heavy(operator: Operator) -> bool:
+    """Whether an operator does more than scale or move its one input."""
+    return any(part in operator.kind.lower() for part in HEAVY)
+
+
+def _culprit(falls: Sequence[Fall], number_format: str) -> tuple[Fall | None, bool, bool]:
+    """Return the operator, whether the fall is sharp, and whether it is too deep for rounding."""
+    largest = max(falls, key=lambda one: one.fall)
+    if number_format in _CAPS:
+        agrees = _CAPS[number_format] - _FLOAT_AGREES
+        hit = next((one for one in falls if one.before >= agrees and one.fall >= _FLOAT_FALL), None)
+        if hit is None and largest.fall >= _FLOAT_LARGEST:
+            hit = largest
+        return hit, hit is not None and hit.fall >= _FLOAT_FALL, False
+    if largest.fall < _FALL or largest.behind >= _BELOW:
+        return None, False, False
+    sharp = largest.fall >= _SHARP and largest.behind < _SHARP_BELOW
+    is_hard = sharp and largest.behind < _HARD and largest.before > _HARD_FROM
+    return largest, sharp, is_hard and is_heavy(largest.operator)
+
+
+def _place(structure: ModelStructure, operator: Operator) -> int:
+    """Return how many operators that compute stand before this one."""
+    passing = {"Constant", "Reshape", "Transpose"} | ROUNDING
+    computing = [one.name for one in structure.operators if one.kind not in passing]
+    return computing.index(operator.name) if operator.name in computing else 0
+
+
+def _cause(
+    pair: Pair,
+    first: ModelStructure,
+    second: ModelStructure,
+    compared: Layers,
+    hit: Fall,
+    *,
+    is_sharp: bool,
+    is_hard: bool,
+) -> Cause:
+    operator = hit.operator
+    evidence: dict[str, Any] = {
+        "operator": operator.kind,
+        "before": hit.before,
+        "behind": hit.behind,
+    }
+    cut = _cut_off(first, second, compared, operator)
+    if cut is not None:
+        evidence |= cut
+    else:
+        evidence |= _original_there(pair, first, second, compared, hit)
+    if cut is not None:
+        kind, strength = "calibration", CUT_OFF
+    elif (pair.number_format == "float32" or is_hard) and operator.kind not in ROUNDING:
+        kind, strength = "conversion", LOCATED if is_sharp else BLUNT
+    else:
+        kind, strength = "compression", LOCATED if is_sharp else BLUNT
+    slight = pair.is_slightly_off
+    return Cause(
+        kind if not slight or kind != "conversion" else "compression",  # type: ignore[arg-type]
+        "slight" if slight else "layer",
+        "located",
+        REMARK + 0.02 if slight else strength,
+        names=(operator.name,),
+        evidence=evidence,
+        gain=1 if slight else hit.fall,
+        is_remark=slight,
+    )
+
+
+def _cut_off(
+    first: ModelStructure, second: ModelStructure, compared: Layers, operator: Operator
+) -> dict[str, Any] | None:
+    """Return that the integers of a tensor there can't hold what the original has, if that is so."""
+    for name in (*operator.outputs, *operator.inputs):
+        grid = _grid_of(second, name)
+        source = name if name in compared.matches else compared.sources.get(name) or name
+        partner = compared.matches[source][1] if source in compared.matches else None
+        if grid is None or partner is None or partner not in compared.original:
+            continue
+        least, largest = grid.range
+        if _is_bounded(first, compared, partner, largest + grid.scale):
+            continue
+        values = np.concatenate(compared.original[partner].orders[0])
+        if least >= -grid.scale:  # a ReLU may live in the range
+            above = values[values > 0]
+            share = float((above > largest + grid.scale).mean()) if above.size else 0.0
+        else:
+            outside = (values < least - grid.scale) | (values > largest + grid.scale)
+            share = float(outside.mean())
+        if share > _CUT:
+            bounds = compared.original[partner].bounds
+            return {"range": (least, largest), "original_range": bounds, "cut_off": share}
+    return None
+
+
+def _grid_of(structure: ModelStructure, name: str) -> Grid | None:
+    """Return the integers that an operator's tensor is held in; of ONNX what quantises it next."""
+    quantising = (
+        one for one in structure.operators if one.kind == "QuantizeLinear" and one.inputs[0] == name
+    )
+    held = next((one.outputs[0] for one in quantising), name)
+    makers = (one.kind for one in structure.operators if name in one.outputs)
+    if held == name and next(makers, "") == "DequantizeLinear":
+        return None
+    return structure.grids.get(held)
+
+
+def _is_bounded(first: ModelStructure, compared: Layers, partner: str, largest: float) -> bool:
+    """Whether the original itself bounds the tensor's values, as by ReLU6 behind it: then it is no fault."""
+    near = {partner}
+    for one in first.operators:
+        moving = sum(name in compared.original for name in one.inputs)
+        if near & set(one.inputs) and not is_heavy(one) and moving == 1:
+            near |= set(one.outputs)
+    return any(
+        name in compared.original and compared.original[name].bounds[1] <= largest for name in near
+    )
+
+
+def _original_there(
+    pair: Pair, first: ModelStructure, second: ModelStructure, compared: Layers, hit: Fall
+) -> dict[str, Any]:
+    """Return what the original does at the place: its operator, unequal attributes, and weights."""
+    operator = hit.operator
+    partner = None
+    for name in operator.inputs:
+        source = compared.sources.get(name) or name
+        if source in compared.matches and compared.matches[source][0] >= hit.before - 3:
+            partner = compared.matches[source][1]
+            break
+    if partner is None:
+        return {}
+    near, following = {partner}, []
+    for one in first.operators:
+        if near & set(one.inputs):
+            if any(part in one.kind.lower() for part in _MOVING) and "pool" not in one.kind.lower():
+                near |= set(one.outputs)
+            else:
+                following.append(one)
+    following.sort(key=lambda one: -_weights_fit(first, second, one, operator))
+    alike = [one for one in following if _family(one.kind) == _family(operator.kind)]
+    there = next(iter([*alike, *following]), None)
+    if there is None:
+        return {}
+    found: dict[str, Any] = {"original": there.kind, "original_name": there.name}
+    if there.kind == operator.kind:
+        names = sorted({*there.attributes, *operator.attributes} - {"value"})
+        unequal = {
+            name: (there.attributes.get(name), operator.attributes.get(name))
+            for name in names
+            if there.attributes.get(name) != operator.attributes.get(name)
+        }
+        found["attributes"] = dict(list(unequal.items())[:_SHOWN])
+    return found | _weights_there(pair, first, second, there, operator)
+
+
+def _family(kind: str) -> str:
+    plain = kind.lower().rstrip("d").replace("_", "").replace("average", "avg")
+    return plain[:6]
+
+
+def _weights_of(structure: ModelStructure, operator: Operator) -> list[NDArray[np.float32]]:
+    constants = (structure.constants.get(name) for name in operator.inputs)
+    return [one for one in constants if one is not None and one.size > 1]
+
+
+def _weights_fit(
+    first: ModelStructure, second: ModelStructure, one: Operator, other: Operator
+) -> float:
+    pairs = [best_axes(a, b) for a in _weights_of(first, one) for b in _weights_of(second, other)]
+    return max((fit[0] for fit in pairs if fit is not None), default=WORST)
+
+
+def _weights_there(
+    pair: Pair, first: ModelStructure, second: ModelStructure, one: Operator, other: Operator
+) -> dict[str, Any]:
+    """Return how the weights of both operators compare."""
+    originals, deployed = _weights_of(first, one), _weights_of(second, other)
+    if not originals or not deployed or originals[0].size != deployed[0].size:
+        return {}
+    fit = best_axes(originals[0], deployed[0])
+    if fit is None:
+        return {}
+    ordered = _ratio(np.sort(originals[0].ravel()), np.sort(deployed[0].ravel()))
+    if fit[0] < 10 and ordered > _SAME_NUMBERS:
+        return {"weights": "other-order"}
+    if fit[0] < (_OTHER_WEIGHTS if pair.number_format == "float32" else _OTHER_ROUNDED):
+        whose = None
+        for name, weights in first.constants.items():
+            if weights.size == deployed[0].size and weights.ndim == deployed[0].ndim:
+                near = best_axes(weights, deployed[0])
+                if near is not None and near[0] > _WEIGHTS_OF:
+                    whose = name
+                    break
+        return {"weights": "differ", "weights_fit": fit[0], "weights_of": whose}
+    return {"weights": "same"} if pair.number_format == "float32" else {}
+
+
+def _ratio(first: NDArray[Any], second: NDArray[Any]) -> float:
+    error = float(((first - second) ** 2).mean())
+    return 10 * float(np.log10((float(first.var()) + 1e-30) / (error + 1e-30)))
+
+
+def best_axes(
+    first: NDArray[np.float32], second: NDArray[np.float32]
+) -> tuple[float, tuple[int, ...]] | None:
+    """Return how well two weights agree in the best order of axes, in dB, and that order.
+
+    None for other sizes. Axes of length 1 don't count.
+    """
+    if first.size != second.size or first.ndim > _MOST_AXES:
+        return None
+    best: tuple[float, tuple[int, ...]] = (WORST, ())
+    wanted = tuple(n for n in second.shape if n != 1)
+    for axes in permutations(range(first.ndim)):
+        turned = first.transpose(axes)
+        if tuple(n for n in turned.shape if n != 1) == wanted:
+            best = max(best, (min(120.0, _ratio(turned.reshape(second.shape), second)), axes))
+    return best

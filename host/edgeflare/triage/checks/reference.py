@@ -1,0 +1,95 @@
+"""What int8 alone costs this model: a fresh int8 copy of the original, quantised as the deployed file is."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from edgeflare.errors import EdgeFlareError
+from edgeflare.models.quantized import (
+    Recipe,
+    calibration_inputs,
+    check_quantizable,
+    make_quantized,
+)
+from edgeflare.triage.agreement import MARGIN, by_seed, least_agreement
+from edgeflare.triage.cause import BLUNT, LIKELY, REFERENCE, Cause
+from edgeflare.triage.model import HostModel
+from edgeflare.triage.pair import LOSSY_CLASSES, Pair
+
+_MOST_BYTES = 6 << 20
+_CALIBRATED_ON = 40
+
+
+def is_below_reference(pair: Pair) -> bool:
+    """Whether an int8 pair is more than `MARGIN` below a fresh int8 copy of its original."""
+    _measure(pair)
+    return pair.reference is not None and pair.agreement < pair.reference - MARGIN
+
+
+def reference(pair: Pair) -> Iterator[Cause]:
+    """Yield whether the loss is what int8 costs this model, or whether it doesn't bear int8 at all."""
+    _measure(pair)
+    found = pair.reference
+    if found is None:
+        return
+    evidence = {
+        "reference": found,
+        "agreement": pair.agreement,
+        "per_channel": _is_per_channel(pair),
+        "same_class": (pair.reference_same_class, pair.same_class),
+    }
+    same = pair.reference_same_class
+    if found < pair.expected or (same is not None and same < LOSSY_CLASSES):
+        what, strength, gain = "int8-breaks-it", REFERENCE, 10.0
+    elif pair.agreement >= found - MARGIN:
+        what, strength, gain = "as-int8-costs", LIKELY + 0.2, 6.0
+    else:
+        pair.ruled_out["reference"] = evidence
+        what, strength, gain = "more-than-int8-costs", BLUNT + 0.05, 1.0
+    yield Cause("compression", what, "indicated", strength, evidence=evidence, gain=gain)
+
+
+def _is_per_channel(pair: Pair) -> bool:
+    structure = pair.deployed.structure
+    return structure is not None and structure.is_per_channel
+
+
+def _measure(pair: Pair) -> None:
+    """Set what a fresh copy reaches, once; None where none can be made."""
+    file, structure = pair.original.file, pair.original.structure
+    is_float = pair.original.number_format == "float32"
+    if pair.has_reference or pair.number_format != "int8" or structure is None or not is_float:
+        return
+    pair.has_reference = True
+    if file.path.stat().st_size > _MOST_BYTES:
+        pair.ruled_out["reference"] = {"bytes": file.path.stat().st_size}
+        return
+    recipe = Recipe("reference", per_channel=_is_per_channel(pair))
+    problems: list[str] = []
+    try:
+        check_quantizable(file.path)
+        inputs = calibration_inputs(pair.seeds.samples[:_CALIBRATED_ON], pair.original.spec)
+        with TemporaryDirectory(prefix="edgeflare-") as folder:
+            made = make_quantized(
+                file.path,
+                [recipe],
+                inputs,
+                Path(folder),
+                lambda _, problem: problems.append(problem),
+            )
+            if not made:
+                pair.ruled_out["reference"] = {"problem": problems[0]}
+                return
+            copy = HostModel(replace(file, path=made[recipe.name], runtime="onnx", options={}))
+            answers = pair.answers(copy)
+    except EdgeFlareError as error:
+        pair.ruled_out["reference"] = {"problem": str(error)}
+        return
+    if answers is None:
+        return
+    original, classes = pair.both[0], pair.classes_at
+    pair.reference = least_agreement(original, answers)
+    if classes is not None and pair.same_class is not None:
+        tops = [by_seed(outputs[classes]).argmax(axis=1) for outputs in (original, answers)]
+        pair.reference_same_class = float((tops[0] == tops[1]).mean())

@@ -1,0 +1,251 @@
+"""Whether the answers of both models can be used: what stands in the files, their values, and repeats."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import EdgeFlareError
+from edgeflare.models.tensors.graph import DRAWING, KEEPING_STATE
+from edgeflare.triage.agreement import Outputs, Values, by_seed, least_agreement
+from edgeflare.triage.cause import (
+    CONSTANT,
+    REMARK,
+    TRAINING_MODE,
+    UNUSABLE,
+    Cause,
+)
+from edgeflare.triage.model import HostModel
+from edgeflare.triage.pair import Pair
+
+SAME_FILE, WORSE = 20.0, 3.0
+"""One file on two machines agrees at least so well, in dB, or no worse with the original than so much:
+18 int8 files on reference and optimised kernels had 14 to 141 dB."""
+_MOST_SHOWN = 3
+_STILL = 1e-6
+_REPEATED = 8
+_HALF_ENDS = 65504.0
+
+
+def training_mode(pair: Pair) -> Iterator[Cause]:
+    """Yield that the deployed file normalises by its input, as in training."""
+    structure = pair.deployed.structure
+    operators = (
+        [] if structure is None else [one for one in structure.operators if one.is_in_training_mode]
+    )
+    if operators:
+        yield Cause(
+            "conversion",
+            "training-mode",
+            "read",
+            TRAINING_MODE,
+            names=tuple(one.name for one in operators[:_MOST_SHOWN]),
+            evidence={"operators": len(operators), "operator": operators[0].kind},
+            gain=20,
+        )
+
+
+def drawing_operators(model: HostModel) -> list[str]:
+    """Return the names of operators that draw random numbers."""
+    operators = () if model.structure is None else model.structure.operators
+    return [one.name for one in operators if one.kind in DRAWING]
+
+
+def unusable_values(pair: Pair) -> Iterator[Cause]:
+    """Yield answers that aren't finite, outputs that are the same for all seeds, and other first axes."""
+    for model, outputs in zip(pair.models, (pair.of_original, pair.on_host), strict=True):
+        if outputs is None:
+            pair.ruled_out[f"shapes-{model.side}"] = "the shape of the outputs changes by seed"
+            pair.is_unusable = True
+            continue
+        yield from _not_finite(pair, model, outputs)
+        yield from _constant(model, outputs)
+
+
+def _not_finite(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Cause]:
+    bad = _broken(outputs)
+    if not bad.any():
+        return
+    pair.is_unusable = True
+    evidence = {"seeds": int(bad.sum()), "of": len(bad)}
+    place = pair.places[int(bad.argmax())]
+    name, found = _first_not_finite(pair, model, place)
+    yield Cause(
+        "non-finite",
+        "not-finite",
+        "located" if name else "read",
+        UNUSABLE,
+        side="original" if model.side == "original" else "deployed",
+        names=(name,) if name else (),
+        evidence=evidence | found,
+        gain=60,
+    )
+
+
+def _broken(outputs: Outputs) -> NDArray[np.bool_]:
+    """Return of each seed whether an output isn't finite."""
+    finite = np.array([np.isfinite(by_seed(output)).all(axis=1) for output in outputs])
+    return np.asarray(~finite.all(axis=0))
+
+
+def _first_not_finite(pair: Pair, model: HostModel, place: int) -> tuple[str, dict[str, object]]:
+    """Return the first operator with an output that isn't finite, and the largest of its inputs."""
+    structure = model.structure
+    if structure is None:
+        return "", {}
+    try:
+        tensors = dict(structure.trace(pair.tensors(model, place)))
+    except EdgeFlareError:
+        return "", {}
+    for one in structure.operators:
+        made = [tensors[name] for name in one.outputs if name in tensors]
+        if all(np.isfinite(value).all() for value in made if value.dtype.kind == "f"):
+            continue
+        inputs = [tensors[name] for name in one.inputs if name in tensors]
+        sizes = [float(np.abs(value).max()) for value in inputs if value.size]
+        constants = [structure.constants.get(name) for name in one.inputs]
+        broken = any(value is not None and not np.isfinite(value).all() for value in constants)
+        largest = max(sizes, default=0.0)
+        return one.name, {
+            "operator": one.kind,
+            "largest_input": largest,
+            "beyond_half": largest > _HALF_ENDS / 6,
+            "constant": broken,
+        }
+    return "", {"only_in_runtime": True}
+
+
+def _constant(model: HostModel, outputs: Outputs) -> Iterator[Cause]:
+    for info, values in zip(model.outputs, outputs, strict=True):
+        usable = np.where(np.isfinite(values), values, 0)
+        if len(usable) <= _MOST_SHOWN or usable[0].size < 2:
+            continue
+        if float(np.ptp(usable, axis=0).max()) <= _STILL * (float(np.abs(usable).max()) + 1e-12):
+            yield Cause(
+                "constant",
+                "same-for-all",
+                "read",
+                CONSTANT,
+                side="original" if model.side == "original" else "deployed",
+                names=(info.name,),
+                evidence={"seeds": len(usable)},
+                gain=50,
+            )
+
+
+def device_answers(pair: Pair) -> Iterator[Cause]:
+    """Yield that the device's answers can't be used; note whether it answers as the file does here."""
+    if pair.seeds.device is None or pair.is_unusable:
+        return
+    host, device, original = pair.on_host, pair.of_deployed, pair.of_original
+    assert host is not None and device is not None and original is not None  # noqa: S101, PT018
+    bad = _broken(device)
+    if bad.any():
+        pair.is_unusable = True
+        yield Cause(
+            "non-finite",
+            "on-device",
+            "read",
+            UNUSABLE,
+            side="device",
+            evidence={"seeds": int(bad.sum()), "of": len(bad)},
+            gain=60,
+        )
+        return
+    same = least_agreement(host, device)
+    before, there = least_agreement(original, host), least_agreement(original, device)
+    pair.ruled_out["device"] = {"same_file": same, "host": before, "device": there}
+    pair.is_on_device = same < SAME_FILE and there < before - WORSE
+
+
+def repeats(pair: Pair) -> Iterator[Cause]:
+    """Yield models that answer otherwise to the same input, and those that keep a state."""
+    for model, outputs in zip(pair.models, (pair.of_original, pair.on_host), strict=True):
+        if outputs is None:
+            continue
+        is_device = model.side == "deployed" and pair.seeds.device is not None
+        places = pair.places[:_REPEATED]
+        others = _answered_otherwise(pair, model, outputs, places)
+        if is_device and not others:
+            others = sum(not same for same in pair.seeds.is_repeated)
+        if others:
+            pair.is_unusable = True
+            drawing = drawing_operators(model)
+            yield Cause(
+                "not-repeatable",
+                "answers-change",
+                "located" if drawing else "read",
+                UNUSABLE,
+                side="original" if model.side == "original" else "deployed",
+                names=tuple(drawing[:_MOST_SHOWN]),
+                evidence={"seeds": others, "of": len(places)},
+                gain=60,
+            )
+            continue
+        yield from _state(pair, model, outputs)
+
+
+def _answered_otherwise(
+    pair: Pair, model: HostModel, outputs: Outputs, places: Sequence[int]
+) -> int:
+    """Return on how many seeds a model answers otherwise: in two new sessions, then in one."""
+    first = pair.tensors(model, places[0])
+    model.forget()
+    once = model.run(first)
+    model.forget()
+    if not _equal(once, model.run(first)):
+        return 1
+    return sum(
+        not _equal([output[row] for output in outputs], model.run(pair.tensors(model, place)))
+        for row, place in enumerate(places)
+    )
+
+
+def _equal(first: Sequence[Values], second: Sequence[Values]) -> bool:
+    return all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+def _state(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Cause]:
+    """Yield as a remark that answers are others where nothing resets the state between inputs."""
+    structure = model.structure
+    operators = () if structure is None else structure.operators
+    keeping = list(dict.fromkeys(one.kind for one in operators if one.kind in KEEPING_STATE))
+    if not keeping:
+        return
+    tensors = (pair.tensors(model, place) for place in pair.places)
+    following = model.without_reset(list(tensors))
+    if following is None:
+        return
+    changed = [
+        not close([output[row] for output in outputs], answers)
+        for row, answers in enumerate(following)
+    ]
+    if not any(changed):
+        return
+    classes = pair.classes_at
+    if classes is not None:
+        changed = [
+            bool(outputs[classes][row].argmax() != answers[classes].argmax())
+            for row, answers in enumerate(following)
+        ]
+    yield Cause(
+        "state",
+        "kept-between-calls",
+        "corrected",
+        REMARK + 0.2,
+        side="original" if model.side == "original" else "deployed",
+        names=tuple(islice(keeping, _MOST_SHOWN)),
+        evidence={"changed": sum(changed), "of": len(changed)},
+        gain=30,
+        is_remark=True,
+    )
+
+
+def close(first: Sequence[Values], second: Sequence[Values]) -> bool:
+    """Whether two answers are the same but for rounding."""
+    return all(
+        one.shape == other.shape
+        and np.allclose(one, other, rtol=1e-3, atol=1e-5 * (float(np.abs(one).max()) + 1e-9))
+        for one, other in zip(first, second, strict=True)
+    )

@@ -1,0 +1,246 @@
+"""What the checks of a triage share: both models on this machine, the seeds, and what was found so far."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.errors import ModelError
+from edgeflare.models import InputSpec
+from edgeflare.triage.agreement import (
+    GAIN,
+    HEALTHY,
+    MARGIN,
+    NumberFormat,
+    Outputs,
+    by_seed,
+    class_output,
+    coarser,
+    least_agreement,
+)
+from edgeflare.triage.cause import CORRECTED, Cause
+from edgeflare.triage.model import HostModel, ModelFile
+from edgeflare.triage.ways import Way
+from edgeflare.types import Sample
+
+MOST_SEEDS, FEWEST_SEEDS = 24, 8
+_LARGE_BYTES, _LARGE_INPUT = 20 << 20, 500_000
+"""Of models whose files have more bytes together, or an input of more values, `FEWEST_SEEDS` are
+compared: what bounds the work must not depend on how busy the machine is."""
+LOSSY_CLASSES, LOSSY = 0.85, 15.0
+"""Rounding that goes too far: the same class on fewer seeds than this, and a lower agreement. Healthy
+int8 pairs have 87.5 % and more, but for ties at 37 dB."""
+LOST_ACCURACY, LOST_SEEDS = 0.1, 5
+"""An accuracy that falls by so much, on so many seeds, is a fault whatever references do."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PairSeeds:
+    """The seeds of a triage: samples, their class labels (-1: none), and rows of other inputs.
+
+    `device`: the raw answers that the device gave to the first samples, one array an output; None:
+    no device was asked. `is_repeated`: of the seeds that it was asked about again whether the answers
+    were the same.
+    """
+
+    samples: Sequence[Sample]
+    labels: Sequence[int] = ()
+    rows: tuple[Sequence[int], Sequence[int]] = ((), ())
+    device: Outputs | None = None
+    is_repeated: Sequence[bool] = ()
+
+    def rows_of(self, side: str) -> Sequence[int]:
+        """Return the row of each seed among a model's other inputs."""
+        rows = self.rows[side == "deployed"]
+        return rows or [0] * len(self.samples)
+
+
+@dataclass
+class Pair:
+    """Both models, the seeds, and what is known of them so far.
+
+    `has_classes`: one class is meant by an answer. `causes` grow as checks find them; `ruled_out`
+    has what was tried and doesn't fit, with counts. `is_unusable`: one side's answers tell nothing,
+    so that nothing can be compared; `is_on_device`: the same file answers otherwise there than here.
+    """
+
+    files: tuple[ModelFile, ModelFile]
+    seeds: PairSeeds
+    has_classes: bool = True
+    causes: list[Cause] = field(default_factory=list)
+    ruled_out: dict[str, Any] = field(default_factory=dict)
+    is_unusable: bool = False
+    is_on_device: bool = False
+    lost_accuracy: float = 0.0
+    reference: float | None = None
+    """The agreement of a fresh int8 copy of the original, in dB."""
+    exchanged_outputs: Outputs | None = None
+    """The deployed model's outputs in the original's order, where they are exchanged."""
+    has_reference: bool = False
+    """Whether a fresh copy was tried."""
+    reference_same_class: float | None = None
+    sharp_layer: int | None = None
+    """How many computing operators stand before the one behind which the tensors sharply part."""
+
+    def __post_init__(self) -> None:
+        self.original, self.deployed = map(HostModel, self.files)
+
+    @property
+    def models(self) -> tuple[HostModel, HostModel]:
+        """The original and the deployed model."""
+        return self.original, self.deployed
+
+    @cached_property
+    def places(self) -> list[int]:
+        """The seeds that are compared: at most 24, evenly spread; 8 of large models."""
+        count = len(self.seeds.samples)
+        size = sum(file.path.stat().st_size for file in self.files)
+        values = max(sum(one.size for one in self.tensors(model, 0)) for model in self.models)
+        is_large = size > _LARGE_BYTES or values > _LARGE_INPUT
+        most = min(count, FEWEST_SEEDS if is_large else MOST_SEEDS)
+        return [int(one) for one in np.unique(np.linspace(0, count - 1, most).astype(int))]
+
+    def tensors(self, model: HostModel, place: int, way: Way | None = None) -> list[NDArray[Any]]:
+        """Return what a model's inputs are given for a seed, as stated or in another way."""
+        rows = self.seeds.rows_of(model.side)
+        return model.tensors(self.seeds.samples[place], way or Way(model.spec), rows[place])
+
+    def fed(self, model: HostModel, place: int) -> list[NDArray[np.float64]]:
+        """Return the real values that a model's inputs are fed for a seed, before they are quantised."""
+        rows = self.seeds.rows_of(model.side)
+        return model.fed(self.seeds.samples[place], rows[place])
+
+    def answers(
+        self, model: HostModel, way: Way | None = None, places: Sequence[int] | None = None
+    ) -> Outputs | None:
+        """Return a model's answers to seeds; None where shapes change by seed. Raises ModelError."""
+        places = self.places if places is None else places
+        rows = self.seeds.rows_of(model.side)
+        samples = [self.seeds.samples[place] for place in places]
+        chosen = [rows[place] for place in places]
+        return model.answers(samples, way or Way(model.spec), chosen)
+
+    @cached_property
+    def of_original(self) -> Outputs | None:
+        """The original's answers to the compared seeds."""
+        return self.answers(self.original)
+
+    @cached_property
+    def on_host(self) -> Outputs | None:
+        """What the deployed file answers on this machine."""
+        return self.answers(self.deployed)
+
+    @property
+    def of_deployed(self) -> Outputs | None:
+        """What the deployed model answers: on its device, where one was asked."""
+        device = self.seeds.device
+        if device is None:
+            return self.on_host
+        return tuple(output[self.places] for output in device)
+
+    @property
+    def both(self) -> tuple[Outputs, Outputs]:
+        """The answers of both models, of shapes that don't change by seed."""
+        first, second = self.of_original, self.of_deployed
+        assert first is not None and second is not None, "checked before"  # noqa: S101, PT018
+        return first, second
+
+    @cached_property
+    def number_format(self) -> NumberFormat:
+        """The coarser format of both files' numbers."""
+        return coarser(self.original.number_format, self.deployed.number_format)
+
+    @property
+    def expected(self) -> float:
+        """The agreement that healthy pairs of this number format reach, in dB."""
+        return HEALTHY[self.number_format]
+
+    @cached_property
+    def agreement(self) -> float:
+        """How well the two agree as they are stated, in dB."""
+        return least_agreement(*self.both)
+
+    @cached_property
+    def classes_at(self) -> int | None:
+        """The place of the output that has scores of classes; None where there is none."""
+        return class_output(self.both[0]) if self.has_classes else None
+
+    @cached_property
+    def same_class(self) -> float | None:
+        """The share of the seeds on which both models decide for one class."""
+        place = self.classes_at
+        first, second = self.both
+        if place is None or len(second) <= place:
+            return None
+        scores = by_seed(first[place]), by_seed(second[place])
+        if scores[0].shape != scores[1].shape:
+            return None
+        return float((scores[0].argmax(axis=1) == scores[1].argmax(axis=1)).mean())
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether rounding changes the class of too many seeds."""
+        return (
+            self.number_format != "float32"
+            and self.same_class is not None
+            and self.same_class < LOSSY_CLASSES
+            and self.agreement < LOSSY
+        )
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the pair agrees worse than healthy pairs do."""
+        return (
+            self.agreement < self.expected
+            or self.is_lossy
+            or self.lost_accuracy >= LOST_ACCURACY
+            or any(cause.kind == "constant" for cause in self.causes)
+        )
+
+    @property
+    def is_slightly_off(self) -> bool:
+        """Whether an int8 pair is healthy by itself, and not far below a fresh int8 copy."""
+        return (
+            self.number_format == "int8"
+            and self.agreement >= self.expected
+            and not self.is_lossy
+            and self.lost_accuracy < LOST_ACCURACY
+            and (self.reference is None or self.agreement >= self.reference - 2 * MARGIN)
+        )
+
+    def corrects(self, agreement: float) -> bool:
+        """Whether a change that brings this agreement makes the pair healthy."""
+        return agreement >= self.expected and agreement - self.agreement >= GAIN
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether a change was found that makes the pair agree."""
+        return any(cause.strength == CORRECTED for cause in self.causes)
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """(height, width) of the images of the compared seeds; none of clips."""
+        if not isinstance(self.original.spec, InputSpec):
+            return []
+        shapes = {self.seeds.samples[place].shape[:2] for place in self.places}
+        return [(int(height), int(width)) for height, width in sorted(shapes)]
+
+    def score(
+        self, model: HostModel, answers: Outputs, places: Sequence[int], way: Way
+    ) -> Callable[[int], float]:
+        """Return what tells how well a model that is fed in a way agrees with answers on the first seeds."""
+
+        def of_first(count: int) -> float:
+            try:
+                given = self.answers(model, way, places[:count])
+            except ModelError:
+                return -np.inf
+            if given is None or not all(np.isfinite(output).all() for output in given):
+                return -np.inf
+            return least_agreement(tuple(output[:count] for output in answers), given)
+
+        return of_first

@@ -1,0 +1,130 @@
+"""A triage from its first check to the ranked causes. Bounded by counts, never by a clock.
+
+The order: what stands in the files, whether answers can be used, the device against the same file here,
+inputs and labels; then, where the pair is off, corrections (exchanged, another form, the same tensor),
+and where none helps the layers and the ways of feeding.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from edgeflare.errors import EdgeFlareError
+from edgeflare.triage.agreement import NumberFormat
+from edgeflare.triage.cause import COARSE, REMARK, Cause, ranked
+from edgeflare.triage.checks.exchange import (
+    exchanged_classes,
+    exchanged_inputs,
+    exchanged_outputs,
+)
+from edgeflare.triage.checks.feeding import device_feeds, feeds, input_range, same_tensor
+from edgeflare.triage.checks.form import forms
+from edgeflare.triage.checks.inputs import ignored_inputs, resize_rule
+from edgeflare.triage.checks.kernels import kernels
+from edgeflare.triage.checks.labels import labels
+from edgeflare.triage.checks.layers import layers
+from edgeflare.triage.checks.levels import output_scale
+from edgeflare.triage.checks.reference import is_below_reference, reference
+from edgeflare.triage.checks.usable import (
+    device_answers,
+    repeats,
+    training_mode,
+    unusable_values,
+)
+from edgeflare.triage.pair import LOST_ACCURACY, Pair
+
+Check = Callable[[Pair], Iterator[Cause]]
+_FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
+_OF_SEEDS: tuple[Check, ...] = (ignored_inputs, resize_rule, labels)
+_CORRECTIONS: tuple[Check, ...] = (
+    *(kernels, input_range),
+    *(exchanged_inputs, exchanged_outputs, exchanged_classes),
+    *(forms, same_tensor),
+)
+_SEARCHES: tuple[Check, ...] = (layers, reference)
+_STRONG = 4.5
+_BEHIND_SECOND = 2
+
+
+@dataclass(frozen=True)
+class Triage:
+    """Why a pair differs: ranked causes and remarks, and what was ruled out.
+
+    `agreement` is that of the outputs, and `expected` what healthy pairs of this number format reach,
+    in dB; None where the answers can't be compared. `is_healthy`: no cause of a fault was found and
+    the pair agrees. `failed`: the checks that could not be tried, and why. `calls`: inferences of
+    both models on this machine.
+    """
+
+    number_format: NumberFormat
+    agreement: float | None
+    expected: float
+    same_class: float | None
+    is_healthy: bool
+    is_unusable: bool
+    causes: tuple[Cause, ...]
+    remarks: tuple[Cause, ...]
+    ruled_out: Mapping[str, Any] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+    calls: int = 0
+
+
+def triage(pair: Pair) -> Triage:
+    """Return why a pair differs."""
+    failed: dict[str, str] = {}
+
+    def run(checks: tuple[Check, ...]) -> None:
+        for check in checks:
+            try:
+                pair.causes.extend(check(pair))
+            except (EdgeFlareError, ValueError, ArithmeticError, MemoryError) as error:
+                failed[check.__name__] = str(error)  # the other checks go on
+
+    run(_FIRST)
+    if not pair.is_unusable:
+        run((repeats,))
+    if not pair.is_unusable and (pair.of_original is None or pair.of_deployed is None):
+        pair.is_unusable = True
+    if not pair.is_unusable:
+        run(_OF_SEEDS)
+        if pair.is_on_device:
+            run((device_feeds,))
+        elif pair.is_off or is_below_reference(pair):
+            run(_CORRECTIONS)
+            if not pair.is_corrected:
+                run(_SEARCHES)
+            is_known = any(cause.strength >= _STRONG for cause in pair.causes)
+            same_input = pair.sharp_layer is not None and pair.sharp_layer > _BEHIND_SECOND
+            if not is_known and not same_input:
+                run((feeds,))
+        run((output_scale,))
+    return _result(pair, failed)
+
+
+def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
+    order = ranked(pair.causes)
+    usable = not pair.is_unusable
+    agreement = pair.agreement if usable else None
+    agrees = (
+        agreement is not None
+        and agreement >= pair.expected
+        and not pair.is_lossy
+        and pair.lost_accuracy < LOST_ACCURACY
+        and not any(cause.kind == "constant" for cause in order)
+    )
+    strong = [cause for cause in order if not cause.is_remark and cause.strength >= COARSE]
+    if agrees:  # what is weaker is a remark at most
+        order = tuple(cause for cause in order if cause.strength >= REMARK or cause.is_remark)
+    return Triage(
+        pair.number_format,
+        agreement,
+        pair.expected,
+        pair.same_class if usable else None,
+        agrees and not strong,
+        pair.is_unusable,
+        tuple(cause for cause in order if not cause.is_remark),
+        tuple(cause for cause in order if cause.is_remark),
+        dict(pair.ruled_out),
+        failed,
+        pair.original.calls + pair.deployed.calls,
+    )

@@ -1,0 +1,147 @@
+"""Tensors of both models on the same seeds, compared by value: no names are needed.
+
+At most 4,096 values of a tensor and seed are kept, so that memory is bounded by the number of tensors:
+six orders of axes of four seeds, 0.4 MB a tensor.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.models.tensors.graph import ModelStructure
+
+_KEPT = 4096
+_FLOOR = 1e-2
+"""Channels are divided by their spread, at least this share of the widest one's: else wide channels
+would hide narrow ones, as those of squeeze-and-excite."""
+_BALANCED = 8
+_TINY = 1e-30
+_STILL = 1e-12
+MOST = 120.0
+WORST = -99.0
+Flat = NDArray[np.float64]
+
+
+@dataclass
+class Traced:
+    """One tensor on several seeds: some of its values in several orders of its axes."""
+
+    size: int
+    orders: list[list[Flat]] = field(default_factory=list)
+    """By order of axes, then by seed."""
+    channels: list[NDArray[np.int64]] = field(default_factory=list)
+    """The channel of each kept value, by order of axes."""
+    bounds: tuple[float, float] = (np.inf, -np.inf)
+    shapes: set[tuple[int, ...]] = field(default_factory=set)
+
+    @property
+    def moves(self) -> bool:
+        """Whether it changes between seeds; one that doesn't is a constant."""
+        first, *others = self.orders[0]
+        return not others or any(not np.array_equal(first, other) for other in others)
+
+
+def traced(
+    structure: ModelStructure, inputs: Sequence[Sequence[NDArray[Any]]], *, ordered: bool
+) -> dict[str, Traced]:
+    """Return the tensors of floats of a model on several inputs, those whose shape stays.
+
+    `ordered`: in the orders of axes that another framework may use, too. Raises ModelError.
+    """
+    found: dict[str, Traced] = {}
+    for tensors in inputs:
+        for name, value in structure.trace(tensors):
+            if value.dtype.kind == "f" and value.size > 1:
+                _add(found.setdefault(name, Traced(value.size)), value, structure, ordered=ordered)
+    seeds = len(inputs)
+    return {
+        name: one
+        for name, one in found.items()
+        if len(one.shapes) == 1 and len(one.orders[0]) == seeds
+    }
+
+
+def _add(one: Traced, value: NDArray[Any], structure: ModelStructure, *, ordered: bool) -> None:
+    is_new = not one.shapes
+    one.shapes.add(value.shape)
+    if len(one.shapes) > 1:
+        return
+    with np.errstate(all="ignore"):
+        one.bounds = min(one.bounds[0], float(value.min())), max(one.bounds[1], float(value.max()))
+    axis = value.ndim - 1 if structure.channels_last or value.ndim != 4 else 1
+    for place, axes in enumerate(_orders(value.ndim) if ordered else [tuple(range(value.ndim))]):
+        if is_new:
+            one.orders.append([])
+            index = np.arange(value.shape[axis]).reshape(
+                [-1 if at == axis else 1 for at in range(value.ndim)]
+            )
+            one.channels.append(_kept(np.broadcast_to(index, value.shape).transpose(axes)))
+        one.orders[place].append(_kept(value.transpose(axes)).astype(np.float64))
+
+
+def _orders(axes: int) -> Iterator[tuple[int, ...]]:
+    yield tuple(range(axes))
+    if axes == 4:
+        yield from ((0, 2, 3, 1), (0, 3, 1, 2))
+    if axes == 3:
+        yield (0, 2, 1)
+    if axes >= 3:
+        yield (1, 0, *range(2, axes))
+
+
+def _kept(values: NDArray[Any]) -> NDArray[Any]:
+    """Return some values, evenly spread over the tensor; those places alone are read."""
+    if values.size <= _KEPT:
+        return values.ravel()
+    places = np.linspace(0, values.size - 1, _KEPT).astype(int)
+    return np.asarray(values[np.unravel_index(places, values.shape)])
+
+
+def best_matches(
+    original: Mapping[str, Traced], deployed: Mapping[str, Traced], *, balanced: bool
+) -> dict[str, tuple[float, str]]:
+    """Return how well each deployed tensor agrees with the original's best one of its size, in dB.
+
+    `balanced`: values are divided by the spread of their channel in the original, for integers.
+    """
+    by_size: dict[int, list[tuple[str, Flat, Flat]]] = {}
+    for name, one in original.items():
+        for values, channels in zip(one.orders, one.channels, strict=True):
+            joined = np.concatenate(values)
+            weights = _weights(joined, np.tile(channels, len(values)), balanced=balanced)
+            by_size.setdefault(one.size, []).append((name, joined, weights))
+    found = {}
+    for name, one in deployed.items():
+        own = np.concatenate(one.orders[0])
+        candidates = by_size.get(one.size, [])
+        if candidates and np.isfinite(own).all() and own.std() >= _STILL:
+            found[name] = _best(own, candidates, balanced=balanced)
+    return found
+
+
+def _weights(values: Flat, channels: NDArray[np.int64], *, balanced: bool) -> Flat:
+    counts = np.bincount(channels).clip(1)
+    if not balanced or not 1 < len(counts) <= len(values) // _BALANCED:
+        return np.ones_like(values)
+    means = np.bincount(channels, values) / counts
+    spread = np.sqrt(np.bincount(channels, (values - means[channels]) ** 2) / counts)
+    return np.asarray(1 / np.maximum(spread, _FLOOR * spread.max() + _TINY)[channels])
+
+
+def _best(
+    values: Flat, candidates: Sequence[tuple[str, Flat, Flat]], *, balanced: bool
+) -> tuple[float, str]:
+    rows = np.stack([one for _, one, _ in candidates])
+    weights = np.stack([one for _, _, one in candidates])
+    error = (((rows - values) * weights) ** 2).mean(axis=1)
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    signal = ((centred * weights) ** 2).mean(axis=1)
+    if balanced:  # of divided channels the signal is 1 by itself
+        signal = np.minimum(signal, np.where((weights == 1).all(axis=1), np.inf, 1.0))
+    agreement = 10 * np.log10((signal + _TINY) / (error + _TINY))
+    agreement[(signal < _STILL) | ~np.isfinite(agreement)] = WORST
+    place = int(agreement.argmax())
+    return float(np.clip(agreement[place], 0, MOST)), candidates[place][0]

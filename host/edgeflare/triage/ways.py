@@ -1,0 +1,221 @@
+"""Ways for a sample to enter a model: the usual statements, and what goes wrong before a device's model.
+
+A way is a spec, which `--input` can state, and further what no statement has: pixels that are taken
+as something else, or integers that are stored unquantised.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.models import AudioSpec, InputSpec, Spec
+from edgeflare.models.usual_inputs import changed_options, combined_ways, usual_ways
+from edgeflare.types import Sample
+from edgeflare_agent.errors import RequestError
+from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_agent.preprocess import RULES, prepare
+
+_GREY = (0.299, 0.587, 0.114)
+_PADDING = 114
+"""The grey that letterboxes are filled with."""
+_SIGNED = 128
+"""How far the codes of uint8 and int8 are apart."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a sample enters a model.
+
+    `picture` names what becomes of the image before, one of `PICTURES`; `codes` what an integer
+    input is given in place of the quantised values, one of `CODES`. `factor`: the clip is multiplied
+    with it.
+    """
+
+    spec: Spec
+    picture: str = ""
+    codes: str = ""
+    factor: float = 1.0
+
+    def tensor(self, sample: Sample, info: TensorInfo) -> NDArray[Any]:
+        """Return what the input `info` is given. Raises RequestError for a sample that doesn't fit."""
+        spec = self.spec
+        if isinstance(spec, AudioSpec):
+            sample = sample if self.factor == 1 else sample * np.float32(self.factor)
+        elif self.picture:
+            sample = PICTURES[self.picture](sample, spec.upright_size)
+        if not self.codes:
+            return prepare(sample, spec)
+        make = CODES[self.codes]
+        limits = np.iinfo(info.dtype)
+        plain = spec._replace(dtype="float32", quantization=None)
+        if make is None:  # the pixels themselves
+            raw = plain._replace(scale=(1.0, 1.0), mean=(0.0,), std=(1.0,))
+            codes = prepare(sample, raw)
+        else:
+            codes = make(prepare(sample, spec).astype(np.int64), prepare(sample, plain))
+        return np.clip(np.rint(codes), limits.min, limits.max).astype(info.dtype)
+
+    def options(self, stated: Spec) -> Mapping[str, str | None]:
+        """Return what `--input` then states otherwise; empty where no statement has this way."""
+        if self.picture or self.codes or self.factor != 1:
+            return {}
+        if not isinstance(self.spec, InputSpec) or not isinstance(stated, InputSpec):
+            return {}
+        return {name: now for name, (_, now) in changed_options(stated, self.spec).items()}
+
+
+def _letterbox(image: Sample, size: tuple[int, int]) -> Sample:
+    height, width = size
+    share = min(height / image.shape[0], width / image.shape[1])
+    inner = _shrunk(image, share)
+    box = np.full((height, width, image.shape[2]), _PADDING, np.uint8)
+    top, left = (height - inner.shape[0]) // 2, (width - inner.shape[1]) // 2
+    box[top : top + inner.shape[0], left : left + inner.shape[1]] = inner
+    return box
+
+
+def _centre(image: Sample, size: tuple[int, int]) -> Sample:
+    height, width = size
+    inner = _shrunk(image, max(height / image.shape[0], width / image.shape[1]))
+    top, left = (inner.shape[0] - height) // 2, (inner.shape[1] - width) // 2
+    return inner[max(0, top) :, max(0, left) :][:height, :width]
+
+
+def _shrunk(image: Sample, share: float) -> Sample:
+    size = max(1, round(image.shape[0] * share)), max(1, round(image.shape[1] * share))
+    return image if image.shape[:2] == size else RULES["bilinear"](image, size)
+
+
+def _grey(image: Sample, size: tuple[int, int]) -> Sample:
+    del size
+    level = np.rint(image @ np.array(_GREY)).astype(np.uint8)
+    return np.repeat(level[..., None], image.shape[2], axis=2)
+
+
+PICTURES: Mapping[str, Callable[[Sample, tuple[int, int]], Sample]] = {
+    "grey": _grey,
+    "inverted": lambda image, _: 255 - image,
+    "planes-as-pixels": lambda image, _: image.transpose(2, 0, 1).reshape(image.shape),
+    "pixels-as-planes": lambda image, _: image.reshape(image.shape[2], *image.shape[:2]).transpose(
+        1, 2, 0
+    ),
+    "letterbox": _letterbox,
+    "center-crop": _centre,
+}
+"""What becomes of an image, for a model of this size, before all that a spec says."""
+_OF_COLOURS = ("grey", "planes-as-pixels", "pixels-as-planes")
+_OF_SIZES = ("letterbox", "center-crop")
+
+
+def _shifted(codes: NDArray[np.int64], real: NDArray[Any]) -> NDArray[np.int64]:
+    del real
+    return codes + _SIGNED - 2 * _SIGNED * (codes >= 0)
+
+
+CODES: Mapping[str, Callable[[NDArray[np.int64], NDArray[Any]], NDArray[Any]] | None] = {
+    "pixels": None,
+    "pixels-128": lambda _, real: real - _SIGNED,
+    "values": lambda _, real: real,
+    "shifted": _shifted,
+}
+"""What an integer input is given: pixels or values unquantised, or codes of the other signedness."""
+
+
+def ways_of(
+    spec: Spec,
+    other: Spec,
+    sizes: Sequence[tuple[int, int]] = (),
+    *,
+    is_integer: bool = False,
+    placed: bool = True,
+) -> tuple[list[Way], Iterator[Way]]:
+    """Return the single ways for samples to enter a model, the usual first, and the combined ones.
+
+    `other`: how they enter the other model. `sizes`: (height, width) of some samples.
+    `is_integer`: the input stores integers. Not `placed`: images are neither turned nor resized.
+    """
+    if isinstance(spec, AudioSpec):
+        return _of_audio(spec, other), iter(())
+    other = other if isinstance(other, InputSpec) else spec
+    size = next((one for one in sizes if one != spec.upright_size), spec.upright_size)
+    specs = dict.fromkeys([*usual_ways(spec, other, size, placed=placed), *_left_out(spec)])
+    specs.pop(spec, None)
+    pictures = [name for name in PICTURES if name not in (*_OF_COLOURS, *_OF_SIZES)]
+    if spec.channels == 3:
+        pictures += [name for name in _OF_COLOURS if placed or name == "grey"]
+    if placed and size != spec.upright_size:
+        pictures += _OF_SIZES
+    single = [Way(one) for one in specs] + [Way(spec, picture=name) for name in pictures]
+    if is_integer:
+        single += [Way(spec, codes=name) for name in CODES]
+    return single, _combined(spec, list(specs), pictures)
+
+
+def _combined(
+    spec: InputSpec, specs: Sequence[InputSpec], pictures: Sequence[str]
+) -> Iterator[Way]:
+    known = {spec, *specs}
+    yield from (Way(one) for one in combined_ways([spec, *specs]) if one not in known)
+    for one, name in product(specs, pictures):
+        if name != "inverted":
+            yield Way(one, picture=name)
+
+
+def _left_out(spec: InputSpec) -> Iterator[InputSpec]:
+    """Yield a preprocessing with a part of its normalisation left out, reversed or done twice."""
+    scale, mean, std = spec.scale, spec.mean, spec.std
+    if any(mean):
+        yield spec._replace(mean=(0.0,))
+    if any(one != 1 for one in std):
+        yield spec._replace(std=(1.0,))
+    if len(set(mean)) > 1 or len(set(std)) > 1:
+        yield spec._replace(mean=mean[::-1], std=std[::-1])
+    if scale != (1.0, 1.0) or any(mean) or any(one != 1 for one in std):
+        factor = scale[0] / scale[1]
+        size = max(len(mean), len(std))
+        means, stds = np.resize(mean, size), np.resize(std, size)
+        yield spec._replace(
+            scale=(scale[0] ** 2, scale[1] ** 2),
+            mean=tuple(map(float, means * factor + means * stds)),
+            std=tuple(map(float, stds**2)),
+        )
+
+
+def _of_audio(spec: AudioSpec, other: Spec) -> list[Way]:
+    """Return ways for clips: the other model's values, gains, and other settings of the spectrum."""
+    found = []
+    if isinstance(other, AudioSpec):
+        names = ("peak", "scale", "mean", "std")
+        values = {name: getattr(other, name) for name in names}
+        found.append(spec._replace(**values))
+        if spec.mel is not None and other.mel is not None and spec.mel.width == other.mel.width:
+            found.append(spec._replace(mel=other.mel, **values))
+    if spec.mel is not None:
+        changes: Sequence[Mapping[str, Any]] = (
+            *({"spectrum": one} for one in ("magnitude", "power")),
+            *({"log": one} for one in ("ln", "log10")),
+            *({"mel_scale": one} for one in ("htk", "slaney")),
+            *({"mel_norm": one} for one in (False, True)),
+            *({"log_offset": one} for one in (1e-6, 1e-3, 0.01)),
+        )
+        found += [spec._replace(mel=spec.mel._replace(**change)) for change in changes]
+        found.append(spec._replace(axes=_OTHER_AXES[spec.axes]))
+    peaks: Sequence[str | None] = (None, "maximum", "magnitude")
+    found += [spec._replace(peak=one) for one in peaks]
+    ways = [Way(one) for one in dict.fromkeys(found) if one != spec and _is_possible(one)]
+    return ways + [Way(spec, factor=one) for one in (32768.0, 1 / 32768, 0.5, 2.0, 0.1, 10.0)]
+
+
+_OTHER_AXES = {"frames-bands": "bands-frames", "bands-frames": "frames-bands"}
+
+
+def _is_possible(spec: AudioSpec) -> bool:
+    try:
+        spec.validate()
+    except RequestError:
+        return False
+    return True
