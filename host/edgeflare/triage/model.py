@@ -18,7 +18,7 @@ from edgeflare.triage.agreement import NumberFormat, Outputs, Values, stacked
 from edgeflare.triage.ways import Way
 from edgeflare.types import Sample
 from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, FixedInputs, GivenInputs
-from edgeflare_agent.errors import AgentError
+from edgeflare_agent.errors import AgentError, RequestError
 from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import dequantize, quantize
 from edgeflare_agent.runtimes import Runtime, load
@@ -88,8 +88,14 @@ class HostModel:
         self._runtime = self._loaded()
 
     def tensors(self, sample: Sample, way: Way, row: int = 0) -> list[NDArray[Any]]:
-        """Return what each input is given for one sample that enters the model in a way."""
-        return self._fixed.tensors(way.tensor(sample, self._fixed.tensor), row)
+        """Return what each input is given for one sample that enters the model in a way.
+
+        Raises ModelError where it can't enter so.
+        """
+        try:
+            return self._fixed.tensors(way.tensor(sample, self._fixed.tensor), row)
+        except RequestError as error:
+            raise ModelError(f"{self.file.path.name}: {reason(error)}") from error
 
     def fed(self, sample: Sample, row: int = 0) -> list[NDArray[np.float64]]:
         """Return the real values that each input is fed for one sample, before they are quantised."""

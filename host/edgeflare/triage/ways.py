@@ -207,7 +207,16 @@ def _of_audio(spec: AudioSpec, other: Spec) -> list[Way]:
     peaks: Sequence[str | None] = (None, "maximum", "magnitude")
     found += [spec._replace(peak=one) for one in peaks]
     ways = [Way(one) for one in dict.fromkeys(found) if one != spec and _is_possible(one)]
-    return ways + [Way(spec, factor=one) for one in (32768.0, 1 / 32768, 0.5, 2.0, 0.1, 10.0)]
+    return [*ways, *_louder(spec)]
+
+
+def _louder(spec: AudioSpec) -> Iterator[Way]:
+    """Yield other sizes of the samples: what a waveform is multiplied with, else quieter clips."""
+    for factor in (32768.0, 1 / 32768, 0.5, 2.0, 0.1, 10.0):
+        if spec.mel is None:
+            yield Way(spec._replace(scale=(spec.scale[0] * factor, spec.scale[1])))
+        elif factor < 1:  # a louder clip would leave the range of samples
+            yield Way(spec, factor=factor)
 
 
 _OTHER_AXES = {"frames-bands": "bands-frames", "bands-frames": "frames-bands"}
