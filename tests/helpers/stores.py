@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from example_answers import Both, of_kind, photo
 from filelock import FileLock
-from golden_campaigns import CAMPAIGNS
 
 from edgeflare.answers.metrics import is_finite, top_label
 from edgeflare.answers.oracles import margins
@@ -36,6 +35,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Callable[[s
         shared = shared.parent
 
     def copied(name: str) -> Path:
+        from golden_campaigns import CAMPAIGNS
+
         home = shared / f"ran-{name}"
         with FileLock(f"{home}.lock"):
             if not (home / "done").exists():
