@@ -17,6 +17,7 @@ from edgeflare._internal.files import (
 from edgeflare.campaign.api import resume_campaign, run_campaign
 from edgeflare.campaign.context import RunContext
 from edgeflare.campaign.events import Event, Progress
+from edgeflare.campaign.events import silent as silent  # noqa: PLC0414 - exported
 from edgeflare.campaign.fleet import PromptCache
 from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -49,11 +50,6 @@ class BatchProgress(NamedTuple):
 BatchWatch: TypeAlias = Callable[[BatchProgress], None]
 Report: TypeAlias = Callable[..., None]
 """Reports what happens in one campaign of a batch: takes an `Event`, or ``ended=``."""
-
-
-def silent(progress: BatchProgress) -> None:
-    """Ignore it."""
-    del progress
 
 
 def begin_campaign(

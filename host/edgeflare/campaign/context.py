@@ -9,6 +9,7 @@ from edgeflare.campaign.events import Progress, Stage, Step, silent
 from edgeflare.devices import Connect, ConnectOptions, Prompt
 
 if TYPE_CHECKING:
+    from edgeflare.campaign.batch import BatchWatch
     from edgeflare.campaign.executor import Cluster
 
 
@@ -48,9 +49,10 @@ def _no_folder(name: str) -> Path:
 class RunContext:
     """What a campaign or an analysis may use beside its settings.
 
-    The first five are `CampaignOptions`. An analysis has a `folder` for campaigns of its own, below its campaign's, by a name; and `resume`,
-    what was finished before it was interrupted: what it puts there is stored at once, and is there
-    again when it is run anew with the same settings. Keys are texts, values JSON.
+    The first five are `CampaignOptions`. An analysis has a `folder` for campaigns of its own, below its
+    campaign's, by a name; `watch`, which is called with what campaigns report that it runs one after the
+    other; and `resume`, what was finished before it was interrupted: what it puts there is stored at
+    once, and is there again when it is run anew with the same settings. Keys are texts, values JSON.
     """
 
     progress: Progress = silent
@@ -60,6 +62,7 @@ class RunContext:
     cluster: "Cluster | None" = None
     folder: Callable[[str], Path] = _no_folder
     resume: MutableMapping[str, Any] = field(default_factory=dict)
+    watch: "BatchWatch" = silent
     _told: list[tuple[str, int | None]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )

@@ -72,7 +72,7 @@ Progress: TypeAlias = Callable[[Event], None]
 """Is called with every event, by the thread that runs the campaign."""
 
 
-def silent(event: Event) -> None:
+def silent(event: object) -> None:
     """Ignore it."""
     del event
 

@@ -17,7 +17,7 @@ from edgeflare.cli.options import (
     folder,
     settings_from,
 )
-from edgeflare.cli.terminal import ask, echo_err, with_exit_codes
+from edgeflare.cli.terminal import ask, echo_err, end_by, handling_signals, with_exit_codes
 
 _Campaigns = Annotated[
     list[Path], typer.Argument(parser=folder, help="Campaigns' folders or addresses.")
@@ -39,8 +39,11 @@ def analysis_command(name: str) -> Any:
     def on_several(ctx: typer.Context, campaigns: _Campaigns, json: Json = False) -> None:
         _run(name, campaigns, campaigns, ctx.obj, json)
 
-    several = getattr(plugin, "scope", "campaign") == "campaigns"
-    command = with_exit_codes(on_several if several else on_one)
+    def on_none(ctx: typer.Context, json: Json = False) -> None:
+        _run(name, [], [], ctx.obj, json)
+
+    commands: dict[str, Any] = {"campaign": on_one, "campaigns": on_several, "none": on_none}
+    command: Any = with_exit_codes(commands[getattr(plugin, "scope", "campaign")])
     kind = command_with_flags(lambda: flags_of_settings(plugin.settings))
     return command_of(command, name, cls=kind, help=plugin.about)
 
@@ -58,7 +61,7 @@ def _run(
         sections_of,
     )
     from edgeflare.campaign import Event, Stage
-    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.display.progress import batch_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.document import section_blocks
     from edgeflare.reports import Block
@@ -67,18 +70,18 @@ def _run(
     plugin = analysis(name)
     stored = getattr(plugin, "stored", True)
     settings = settings_from(plugin.settings, given, f"analysis {name}")
-    first = next(iter(folders))
+    first = next(iter(folders), Path())
     file = getattr(settings, "class_names", None)
     names = None if file is None else load_class_names(file, first)
     namer = str if isinstance(campaign, list) else class_namer(first, names)
-    with progress_display() as progress:
+    with handling_signals() as stop, batch_display(stop, what="candidate ") as watch:
 
         def show(event: Event) -> None:
             if isinstance(event, Stage) and not event.detail:  # of `RunContext.tell`
                 event = Stage(name, event.name, event.total)
-            progress(event)
+            watch.view(event)
 
-        context = RunContext(progress=show, ask=ask)
+        context = RunContext(progress=show, ask=ask, watch=watch)
         result = run_analysis(name, campaign, settings, context)
 
     def values() -> Any:
@@ -97,12 +100,19 @@ def _run(
 
     print_result(json, values, document)
     if not json and hasattr(plugin, "advice"):
-        echo_err(f"\n{plugin.advice(result)}")
+        if advice := plugin.advice(result):
+            echo_err(f"\n{advice}")
     elif not json and stored and not isinstance(campaign, list):
         command = shlex.join(["edgeflare", "report", campaign_text(first)])
         echo_err(f"\nA page with it: {command}")
     if hasattr(plugin, "write"):
         plugin.write(result, settings)
+    if hasattr(plugin, "limits"):
+        checks = plugin.limits(result)
+        end_by(
+            [check.name for check in checks if check.crossed],
+            [check.name for check in checks if check.undecided],
+        )
 
 
 class AnalysisCommands(PluginGroup):

@@ -73,7 +73,8 @@ def batch_display(
         with _display(stop) as view:
             display = BatchDisplay(view, what, result or found)
             yield display
-            view.restart("")
+            if display.last is not None:  # else the bars are those of one campaign
+                view.restart("")
     except BaseException as error:
         last = display and display.last
         if last and advice and not isinstance(error, UsageError | DiskFullError):
@@ -91,7 +92,7 @@ class BatchDisplay:
         result: Callable[[BatchProgress], str],
     ) -> None:
         self.last: BatchProgress | None = None
-        self._view = view
+        self.view = view
         self._what = what
         self._result = result
 
@@ -102,11 +103,11 @@ class BatchDisplay:
         event = report.event
         if report.ended:
             if result := self._result(report):
-                self._view.keep(f"{heading}: {result}")
+                self.view.keep(f"{heading}: {result}")
         elif event is None:
-            self._view.restart(heading)
+            self.view.restart(heading)
         else:  # it is the batch that is to be resumed, not one campaign of it
-            self._view(Notice(event.text) if isinstance(event, Notice) else event)
+            self.view(Notice(event.text) if isinstance(event, Notice) else event)
 
 
 def found(report: BatchProgress) -> str:
