@@ -10,7 +10,6 @@ from .abstention import (
 )
 from .campaigns import (
     AbstainSettings as AbstainSettings,
-    Language as Language,
     TrainSettings as TrainSettings,
     RepairedCampaign as RepairedCampaign,
     RepairedSearch as RepairedSearch,

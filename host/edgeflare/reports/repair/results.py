@@ -25,7 +25,6 @@ from edgeflare.document import (
 from edgeflare.repair import (
     AbstainSettings,
     Abstention,
-    Language,
     RepairedCampaign,
     RepairedSearch,
     TrainedRepair,
@@ -33,6 +32,7 @@ from edgeflare.repair import (
     abstain_campaign,
     train_campaign,
 )
+from edgeflare.repair.campaigns import Language
 from edgeflare.reports.charts import curve_chart, standalone
 from edgeflare.statistics import upper_bound
 from edgeflare.store import Store
