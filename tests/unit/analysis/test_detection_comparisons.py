@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from answer_stores import depth_maps, detection_campaign, of_kind, value_campaign, values
-from edgeflare.reports import ranking_document
 
 from edgeflare.analysis.corpus import add_to_corpus
 from edgeflare.analysis.ranking.ranking import rank_campaigns
@@ -14,6 +13,7 @@ from edgeflare.errors import UsageError
 from edgeflare.explanation.charge import charge
 from edgeflare.explanation.ladder import Rung
 from edgeflare.nightly.comparison import kinds_checks
+from edgeflare.reports import ranking_document
 from edgeflare.reports.document import to_markdown
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import Output, Status
