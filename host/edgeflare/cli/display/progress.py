@@ -65,19 +65,20 @@ def batch_display(
     """Yield the function to which a batch reports.
 
     `what` stands before a campaign's number; `result` returns the result of a campaign in a few
-    words (by default what it found). Where the batch stops in the middle, the `advice` how to
-    continue is printed last.
+    words (by default what it found). Where the command fails once the batch has begun, the `advice`
+    how to continue is printed last. What is no batch reports to the `view`.
     """
     display = None
     try:
         with _display(stop) as view:
             display = BatchDisplay(view, what, result or found)
             yield display
-            if display.last is not None:  # else the bars are those of one campaign
+            if display.last:
                 view.restart("")
     except BaseException as error:
         last = display and display.last
-        if last and advice and not isinstance(error, UsageError | DiskFullError):
+        said = isinstance(error, UsageError | DiskFullError)  # unless it came after the last one
+        if last and advice and (last.ended or not said):
             echo_err(f"note: {advice(last)}")
         raise
 

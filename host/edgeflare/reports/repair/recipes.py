@@ -14,9 +14,8 @@ from edgeflare._internal.text import (
 )
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.answers.detections.words import kinds_text
-from edgeflare.campaign.events import Notice
+from edgeflare.campaign.events import BatchProgress
 from edgeflare.document import Block, Column, Item, Listing, Section, Table, Text
-from edgeflare.errors import DiskFullError, UsageError
 from edgeflare.repair import (
     LATENCY_SLACK_S,
     LATENCY_TOLERANCE,
@@ -27,8 +26,7 @@ from edgeflare.repair import (
     RecipesSettings,
     recipes_campaign,
 )
-from edgeflare.repair.recipes import RECIPES_FOLDER
-from edgeflare.repair.search_again import REPAIR_FOLDER
+from edgeflare.repair.recipes import MARKER
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
 from edgeflare.store import Store
 from edgeflare.words.causes import layer_words
@@ -215,18 +213,22 @@ class _Recipes(Analysis[RecipesSettings, RecipesFound]):
     name = "recipes"
     about = "Quantise the original in other ways, search each anew, and name the one to ship."
     settings, result = RecipesSettings, RecipesFound
+    each = "candidate"
 
     def run(self, campaign: Store, settings: RecipesSettings, context: RunContext) -> RecipesFound:
-        stated = settings.model_dump(exclude={"recipe", "out"})
-        out = settings.out or context.folder(f"{REPAIR_FOLDER}/{RECIPES_FOLDER}")
-        stated |= {"only": settings.recipe, "out": out, "progress": context.watch}
-        try:
-            return recipes_campaign(campaign.folder, **stated, **context.reach)
-        except (UsageError, DiskFullError):
-            raise
-        except BaseException:
-            context.progress(Notice(f"the same command goes on with what is in {out}"))
-            raise
+        stated = settings.model_dump(exclude={"recipe"})
+        return recipes_campaign(
+            campaign.folder,
+            only=settings.recipe,
+            progress=context.batch,
+            **stated,
+            **context.reach,
+        )
+
+    def go_on(self, last: BatchProgress) -> str:
+        folders = (last.folder, *last.folder.parents)
+        folder = next(one for one in folders if (one / MARKER).exists())
+        return f"the same command goes on with what is in {folder}"
 
     def write(self, result: RecipesFound, settings: RecipesSettings) -> None:
         del settings
