@@ -55,9 +55,8 @@ class CorpusAddition:
     unknown_fixed: int = 0
     source: str = ""
 
-    notices = worded(
-        "findings:addition_notices", "What is to be known of the addition, a sentence each."
-    )
+    notices = worded("findings:addition_notices")
+    """What is to be known of the addition, a sentence each."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the counts and the notices."""

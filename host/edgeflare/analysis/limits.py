@@ -115,9 +115,8 @@ class LimitCheck:
     undecided: bool = False
     figures: LimitFigures = field(default_factory=LimitFigures, repr=False)
 
-    words = worded(
-        "limits:limit_words", "The check in one sentence, with the first few that cross it."
-    )
+    words = worded("limits:limit_words")
+    """The check in one sentence, with the first few that cross it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `words` among them; infinity is a text."""

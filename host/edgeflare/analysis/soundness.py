@@ -176,8 +176,10 @@ class Soundness:
     unhealthy: tuple[str, ...] = ()
     disagreement: Issue | None = None
 
-    words = worded("soundness:soundness_words", "The verdict in words, without the evidence.")
-    evidence = worded("soundness:evidence_words", "The reasons, a sentence each.")
+    words = worded("soundness:soundness_words")
+    """The verdict in words, without the evidence."""
+    evidence = worded("soundness:evidence_words")
+    """The reasons, a sentence each."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, `evidence` in place of what it is made of."""
