@@ -1,9 +1,9 @@
 """What the checks of a triage share: both models on this machine, the seeds, and what was found so far."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,28 +35,38 @@ LOSSY_CLASSES, LOSSY = 0.85, 15.0
 int8 pairs have 87.5 % and more, but for ties at 37 dB."""
 LOST_ACCURACY, LOST_SEEDS = 0.1, 5
 """An accuracy that falls by so much, on so many seeds, is a fault whatever references do."""
-T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DeviceAnswers:
+    """What the device answered to some seeds: the raw outputs' real values, one array an output.
+
+    `repeated`: to how many of them it answered otherwise when it was asked again.
+    """
+
+    samples: Sequence[Sample]
+    rows: Sequence[int]
+    outputs: Outputs
+    repeated: int = 0
 
 
 @dataclass(frozen=True)
 class PairSeeds:
     """The seeds of a triage: samples, their class labels (-1: none), and rows of other inputs.
 
-    `device`: the raw answers that the device gave to the first samples, one array an output; None:
-    no device was asked. `is_repeated`: of the seeds that it was asked about again whether the answers
-    were the same.
+    `device`: what the device answered; None: no device was asked. `orientations`: by a seed's place, how
+    an EXIF tag turns its image.
     """
 
     samples: Sequence[Sample]
     labels: Sequence[int] = ()
-    rows: tuple[Sequence[int], Sequence[int]] = ((), ())
-    device: Outputs | None = None
-    is_repeated: Sequence[bool] = ()
+    rows: Sequence[int] = ()
+    device: DeviceAnswers | None = None
+    orientations: Mapping[int, str] = field(default_factory=dict)
 
-    def rows_of(self, side: str) -> Sequence[int]:
-        """Return the row of each seed among a model's other inputs."""
-        rows = self.rows[side == "deployed"]
-        return rows or [0] * len(self.samples)
+    def row(self, place: int) -> int:
+        """Return the row of a seed among the models' other inputs."""
+        return self.rows[place] if self.rows else 0
 
 
 @dataclass
@@ -106,23 +116,21 @@ class Pair:
 
     def tensors(self, model: HostModel, place: int, way: Way | None = None) -> list[NDArray[Any]]:
         """Return what a model's inputs are given for a seed, as stated or in another way."""
-        rows = self.seeds.rows_of(model.side)
-        return model.tensors(self.seeds.samples[place], way or Way(model.spec), rows[place])
+        seeds = self.seeds
+        return model.tensors(seeds.samples[place], way or Way(model.spec), seeds.row(place))
 
     def fed(self, model: HostModel, place: int) -> list[NDArray[np.float64]]:
         """Return the real values that a model's inputs are fed for a seed, before they are quantised."""
-        rows = self.seeds.rows_of(model.side)
-        return model.fed(self.seeds.samples[place], rows[place])
+        return model.fed(self.seeds.samples[place], self.seeds.row(place))
 
     def answers(
         self, model: HostModel, way: Way | None = None, places: Sequence[int] | None = None
     ) -> Outputs | None:
         """Return a model's answers to seeds; None where shapes change by seed. Raises ModelError."""
         places = self.places if places is None else places
-        rows = self.seeds.rows_of(model.side)
         samples = [self.seeds.samples[place] for place in places]
-        chosen = [rows[place] for place in places]
-        return model.answers(samples, way or Way(model.spec), chosen)
+        rows = [self.seeds.row(place) for place in places]
+        return model.answers(samples, way or Way(model.spec), rows)
 
     @cached_property
     def of_original(self) -> Outputs | None:
@@ -130,17 +138,9 @@ class Pair:
         return self.answers(self.original)
 
     @cached_property
-    def on_host(self) -> Outputs | None:
+    def of_deployed(self) -> Outputs | None:
         """What the deployed file answers on this machine."""
         return self.answers(self.deployed)
-
-    @property
-    def of_deployed(self) -> Outputs | None:
-        """What the deployed model answers: on its device, where one was asked."""
-        device = self.seeds.device
-        if device is None:
-            return self.on_host
-        return tuple(output[self.places] for output in device)
 
     @property
     def both(self) -> tuple[Outputs, Outputs]:
@@ -229,18 +229,25 @@ class Pair:
         shapes = {self.seeds.samples[place].shape[:2] for place in self.places}
         return [(int(height), int(width)) for height, width in sorted(shapes)]
 
-    def score(
-        self, model: HostModel, answers: Outputs, places: Sequence[int], way: Way
-    ) -> Callable[[int], float]:
-        """Return what tells how well a model that is fed in a way agrees with answers on the first seeds."""
+    def score(self, wanted: Outputs, way: Way, places: Sequence[int]) -> Callable[[int], float]:
+        """Return what tells how well the deployed file agrees with answers to the first seeds."""
+        samples = [self.seeds.samples[place] for place in places]
+        rows = [self.seeds.row(place) for place in places]
+        return agreement_with(self.deployed, wanted, way, samples, rows)
 
-        def of_first(count: int) -> float:
-            try:
-                given = self.answers(model, way, places[:count])
-            except ModelError:
-                return -np.inf
-            if given is None or not all(np.isfinite(output).all() for output in given):
-                return -np.inf
-            return least_agreement(tuple(output[:count] for output in answers), given)
 
-        return of_first
+def agreement_with(
+    model: HostModel, wanted: Outputs, way: Way, samples: Sequence[Sample], rows: Sequence[int]
+) -> Callable[[int], float]:
+    """Return what tells how well a model that is fed in a way agrees with answers to the first samples."""
+
+    def of_first(count: int) -> float:
+        try:
+            given = model.answers(samples[:count], way, rows[:count])
+        except ModelError:
+            return -np.inf
+        if given is None or not all(np.isfinite(output).all() for output in given):
+            return -np.inf
+        return least_agreement(tuple(output[:count] for output in wanted), given)
+
+    return of_first

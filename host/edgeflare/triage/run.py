@@ -6,8 +6,10 @@ and where none helps the layers and the ways of feeding.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.agreement import NumberFormat
@@ -19,7 +21,7 @@ from edgeflare.triage.checks.exchange import (
 )
 from edgeflare.triage.checks.feeding import device_feeds, feeds, input_range, same_tensor
 from edgeflare.triage.checks.form import forms
-from edgeflare.triage.checks.inputs import ignored_inputs, resize_rule
+from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule
 from edgeflare.triage.checks.kernels import kernels
 from edgeflare.triage.checks.labels import labels
 from edgeflare.triage.checks.layers import layers
@@ -35,7 +37,7 @@ from edgeflare.triage.pair import LOST_ACCURACY, Pair
 
 Check = Callable[[Pair], Iterator[Cause]]
 _FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
-_OF_SEEDS: tuple[Check, ...] = (ignored_inputs, resize_rule, labels)
+_OF_SEEDS: tuple[Check, ...] = (ignored_inputs, resize_rule, exif, labels)
 _CORRECTIONS: tuple[Check, ...] = (
     *(kernels, input_range),
     *(exchanged_inputs, exchanged_outputs, exchanged_classes),
@@ -69,12 +71,23 @@ class Triage:
     calls: int = 0
 
 
-def triage(pair: Pair) -> Triage:
-    """Return why a pair differs."""
-    failed: dict[str, str] = {}
+def triage(
+    pair: Pair,
+    *,
+    begin: Callable[[str], None] = lambda _: None,
+    failed: Mapping[str, str] | None = None,
+) -> Triage:
+    """Return why a pair differs.
+
+    `begin` is called with the name of each check before it; those that have `failed` are left out.
+    """
+    failed = dict(failed or {})
 
     def run(checks: tuple[Check, ...]) -> None:
         for check in checks:
+            if check.__name__ in failed:
+                continue
+            begin(check.__name__)
             try:
                 pair.causes.extend(check(pair))
             except (EdgeFlareError, ValueError, ArithmeticError, MemoryError) as error:
@@ -102,9 +115,9 @@ def triage(pair: Pair) -> Triage:
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
-    order = ranked(pair.causes)
+    order = tuple(replace(one, evidence=_plain(one.evidence)) for one in ranked(pair.causes))
     usable = not pair.is_unusable
-    agreement = pair.agreement if usable else None
+    agreement = pair.agreement if usable and np.isfinite(pair.agreement) else None
     agrees = (
         agreement is not None
         and agreement >= pair.expected
@@ -124,7 +137,18 @@ def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
         pair.is_unusable,
         tuple(cause for cause in order if not cause.is_remark),
         tuple(cause for cause in order if cause.is_remark),
-        dict(pair.ruled_out),
+        _plain(pair.ruled_out),
         failed,
         pair.original.calls + pair.deployed.calls,
     )
+
+
+def _plain(value: Any) -> Any:
+    """Return evidence as JSON has it: numbers that aren't finite are None."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -16,7 +16,7 @@ def headline(found: Triage) -> str:
     if found.is_unusable:
         return "the answers of one model can't be used"
     wanted = f"{found.expected:.0f} expected of {found.number_format}"
-    if found.agreement is None or found.agreement == float("-inf"):
+    if found.agreement is None:
         return f"the outputs have other shapes ({wanted})"
     same = "" if found.same_class is None else f", the same class on {found.same_class:.0%}"
     reached = f"{found.agreement:.0f} dB{same}"
@@ -54,7 +54,11 @@ def _names(cause: Cause) -> str:
 
 def _then(evidence: _Evidence) -> str:
     """The agreement after a change and before it."""
-    return f"{evidence['agreement']:.0f} dB, {evidence['stated']:.0f} before"
+    return f"{_db(evidence['agreement'])}, {_db(evidence['stated'])} before"
+
+
+def _db(agreement: float | None) -> str:
+    return "outputs of other shapes" if agreement is None else f"{agreement:.0f} dB"
 
 
 def _way(evidence: _Evidence) -> str:
@@ -149,6 +153,17 @@ def _of_reference(cause: Cause, evidence: _Evidence) -> str:
     return text + ("" if here is None else f" and {here:.0%}")
 
 
+_FUNCTIONS = {
+    "softmax": "with the softmax of output {}",
+    "sigmoid": "with the sigmoid of output {}",
+    "exp": "with exp of output {}",
+    "log": "with the logarithm of output {}",
+    "normalised": "with output {} divided by its length",
+    "original-normalised": "with the original's output {} divided by its length",
+    "original-softmax": "with the softmax of the original's output {}",
+    "original-log": "with the logarithm of the original's output {}",
+}
+
 _Make = Callable[[Cause, _Evidence], str]
 _SENTENCES: Mapping[tuple[str, str], _Make] = {
     ("non-finite", "not-finite"): _not_finite,
@@ -160,6 +175,9 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"output {_names(c)} of the {c.side} model is the same for all {e['seeds']} seeds"
     ),
     ("not-repeatable", "answers-change"): _changing,
+    ("not-repeatable", "on-device"): lambda _, e: (
+        f"the device answers otherwise when it is asked again: on {e['seeds']} of {e['of']} seeds"
+    ),
     ("state", "kept-between-calls"): lambda c, e: (
         f"the {c.side} model keeps a state between calls ({_names(c)}): without a reset before "
         f"each input {e['changed']} of {e['of']} answers are others"
@@ -219,7 +237,7 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
     ),
     ("preprocessing", "other-way"): lambda c, e: (
         f"fed {_way(e)} the file on this machine answers as the device does "
-        f"({e['agreement']:.0f} dB; as stated {e['stated']:.0f})"
+        f"({_db(e['agreement'])}; as stated {_db(e['stated'])})"
         if c.side == "device"
         else f"fed {_way(e)} the deployed model agrees with the original ({_then(e)})"
     ),
@@ -250,7 +268,7 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
     ("interface", "classes-exchanged"): lambda _, e: (
         "the classes are numbered otherwise ("
         + ", ".join(f"{at} is {one} there" for at, one in list(e["classes"].items())[:_MANY])
-        + f"); renumbered the pair agrees ({e['agreement']:.0f} dB)"
+        + f"); renumbered the pair agrees ({_db(e['agreement'])})"
     ),
     ("interface", "one-class-more"): lambda _, e: (
         f"the {e['side']} model has one class more, {e['which']} in order (a background?): without "
@@ -280,8 +298,8 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"{e['changed']} of these answers are others"
     ),
     ("device", "answers-otherwise"): lambda _, e: (
-        f"the same file answers otherwise on the device than here ({e['stated']:.0f} dB), and none "
-        f"of {e['tried']} ways of feeding reproduces that (best {e['best']:.0f} dB): its kernels, its "
+        f"the same file answers otherwise on the device than here ({_db(e['stated'])}), and none "
+        f"of {e['tried']} ways of feeding reproduces that (best {_db(e['best'])}): its kernels, its "
         "delegate or an unknown feed"
     ),
     ("compression", "int8-breaks-it"): lambda c, e: (
@@ -294,16 +312,6 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"more is lost than int8 costs this model, and no layer or feed explains it: "
         f"{_of_reference(c, e)}"
     ),
-}
-_FUNCTIONS = {
-    "softmax": "with the softmax of output {}",
-    "sigmoid": "with the sigmoid of output {}",
-    "exp": "with exp of output {}",
-    "log": "with the logarithm of output {}",
-    "normalised": "with output {} divided by its length",
-    "original-normalised": "with the original's output {} divided by its length",
-    "original-softmax": "with the softmax of the original's output {}",
-    "original-log": "with the logarithm of the original's output {}",
 }
 
 
@@ -343,7 +351,7 @@ def ruled_out(found: Triage) -> list[str]:
     feeds = found.ruled_out.get("feeds")
     if feeds is not None:
         lines.append(
-            f"none of {feeds['tried']} ways of feeding brings agreement (best {feeds['best']:.0f} dB, "
+            f"none of {feeds['tried']} ways of feeding brings agreement (best {_db(feeds['best'])}, "
             f"{feeds['needed']:.0f} needed): what is stated is not refuted"
         )
     accuracy = found.ruled_out.get("accuracy")

@@ -11,7 +11,7 @@ from edgeflare.models.tensors import Grid
 from edgeflare.triage.agreement import GAIN, Values, least_agreement, stacked
 from edgeflare.triage.cause import CORRECTED, LIKELY, LOCATED, MOST_LIKE, Cause
 from edgeflare.triage.model import real_tensor, stored
-from edgeflare.triage.pair import Pair
+from edgeflare.triage.pair import Pair, agreement_with
 from edgeflare.triage.ways import Way, ways_of
 
 MATCH, LIKE = 12.0, 6.0
@@ -75,17 +75,18 @@ def _ways(pair: Pair) -> tuple[list[Way], Iterator[Way]]:
 
 def device_feeds(pair: Pair) -> Iterator[Cause]:
     """Yield how the file on this machine is fed where it answers as the device did. No device query."""
-    device = pair.of_deployed
+    device = pair.seeds.device
     assert device is not None  # noqa: S101
-    places = pair.places[:_SEEDS]
-    wanted = tuple(output[: len(places)] for output in device)
+    count = min(_SEEDS, len(device.samples))
+    wanted = tuple(output[:count] for output in device.outputs)
+    samples, rows = device.samples[:count], device.rows[:count]
 
     def score(way: Way) -> Callable[[int], float]:
-        return pair.score(pair.deployed, wanted, places, way)
+        return agreement_with(pair.deployed, wanted, way, samples, rows)
 
-    stated = score(Way(pair.deployed.spec))(len(places))
+    stated = score(Way(pair.deployed.spec))(count)
     needed = max(MATCH, stated + GAIN)
-    tried = screened(*_ways(pair), score, lambda agreement: agreement >= needed, len(places))
+    tried = screened(*_ways(pair), score, lambda agreement: agreement >= needed, count)
     evidence = {"stated": stated, "tried": len(tried)}
     best = tried[0] if tried else None
     if best is not None and best.agreement >= needed:
@@ -144,7 +145,7 @@ def feeds(pair: Pair) -> Iterator[Cause]:
     wanted = tuple(output[: len(places)] for output in pair.both[0])
 
     def score(way: Way) -> Callable[[int], float]:
-        return pair.score(pair.deployed, wanted, places, way)
+        return pair.score(wanted, way, places)
 
     tried = screened(*_ways(pair), score, pair.corrects, len(places))
     if not tried:

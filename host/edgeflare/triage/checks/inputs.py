@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from edgeflare.models import InputSpec
 from edgeflare.triage.agreement import by_seed
 from edgeflare.triage.cause import IGNORED, REMARK, Cause
@@ -10,6 +12,7 @@ from edgeflare.triage.model import HostModel
 from edgeflare.triage.pair import Pair
 from edgeflare.triage.ways import Way
 from edgeflare_agent.image_spec import RESIZES
+from edgeflare_agent.preprocess import oriented
 
 _SEEDS = 8
 _OF_LABELLED = 60
@@ -81,5 +84,34 @@ def resize_rule(pair: Pair) -> Iterator[Cause]:
     yield Cause(
         *("resize-rule", "answers-depend", "corrected", REMARK + 0.05, "both"),
         evidence=evidence,
+        is_remark=True,
+    )
+
+
+def exif(pair: Pair) -> Iterator[Cause]:
+    """Yield as a remark that images are turned by an EXIF tag, which an application may ignore."""
+    turned = sorted(pair.seeds.orientations)
+    if not turned or not isinstance(pair.deployed.spec, InputSpec):
+        return
+    model, classes = pair.deployed, pair.classes_at
+    changed, tried = 0, turned[:_OF_LABELLED]
+    for place in tried:
+        sample, row = pair.seeds.samples[place], pair.seeds.row(place)
+        ignored = np.ascontiguousarray(oriented(sample, pair.seeds.orientations[place]))
+        upright, answers = (
+            model.run(model.tensors(one, Way(model.spec), row)) for one in (sample, ignored)
+        )
+        if classes is None:
+            changed += not close(upright, answers)
+        else:
+            changed += bool(upright[classes].argmax() != answers[classes].argmax())
+    yield Cause(
+        *("exif", "turned", "corrected", REMARK + 0.1, "device"),
+        evidence={
+            "turned": len(turned),
+            "of": len(pair.seeds.samples),
+            "changed": changed,
+            "tried": len(tried),
+        },
         is_remark=True,
     )

@@ -18,6 +18,7 @@ from edgeflare.triage.cause import (
 )
 from edgeflare.triage.model import HostModel
 from edgeflare.triage.pair import Pair
+from edgeflare.triage.ways import Way
 
 SAME_FILE, WORSE = 20.0, 3.0
 """One file on two machines agrees at least so well, in dB, or no worse with the original than so much:
@@ -54,7 +55,7 @@ def drawing_operators(model: HostModel) -> list[str]:
 
 def unusable_values(pair: Pair) -> Iterator[Cause]:
     """Yield answers that aren't finite, outputs that are the same for all seeds, and other first axes."""
-    for model, outputs in zip(pair.models, (pair.of_original, pair.on_host), strict=True):
+    for model, outputs in zip(pair.models, (pair.of_original, pair.of_deployed), strict=True):
         if outputs is None:
             pair.ruled_out[f"shapes-{model.side}"] = "the shape of the outputs changes by seed"
             pair.is_unusable = True
@@ -136,39 +137,39 @@ def _constant(model: HostModel, outputs: Outputs) -> Iterator[Cause]:
 
 def device_answers(pair: Pair) -> Iterator[Cause]:
     """Yield that the device's answers can't be used; note whether it answers as the file does here."""
-    if pair.seeds.device is None or pair.is_unusable:
+    device = pair.seeds.device
+    if device is None or pair.is_unusable:
         return
-    host, device, original = pair.on_host, pair.of_deployed, pair.of_original
-    assert host is not None and device is not None and original is not None  # noqa: S101, PT018
-    bad = _broken(device)
-    if bad.any():
+    broken = _broken(device.outputs)
+    if broken.any():
         pair.is_unusable = True
+        evidence = {"seeds": int(broken.sum()), "of": len(broken)}
+        yield Cause("non-finite", "on-device", "read", UNUSABLE, "device", (), evidence, gain=60)
+        return
+    if device.repeated:
+        pair.is_unusable = True
+        evidence = {"seeds": device.repeated, "of": len(device.samples)}
         yield Cause(
-            "non-finite",
-            "on-device",
-            "read",
-            UNUSABLE,
-            side="device",
-            evidence={"seeds": int(bad.sum()), "of": len(bad)},
-            gain=60,
+            "not-repeatable", "on-device", "read", UNUSABLE, "device", (), evidence, gain=60
         )
         return
-    same = least_agreement(host, device)
-    before, there = least_agreement(original, host), least_agreement(original, device)
-    pair.ruled_out["device"] = {"same_file": same, "host": before, "device": there}
-    pair.is_on_device = same < SAME_FILE and there < before - WORSE
+    answers = [model.answers(device.samples, Way(model.spec), device.rows) for model in pair.models]
+    original, host = answers
+    if original is None or host is None:
+        return
+    same = least_agreement(host, device.outputs)
+    here, there = least_agreement(original, host), least_agreement(original, device.outputs)
+    pair.ruled_out["device"] = {"same_file": same, "host": here, "device": there}
+    pair.is_on_device = same < SAME_FILE and there < here - WORSE
 
 
 def repeats(pair: Pair) -> Iterator[Cause]:
     """Yield models that answer otherwise to the same input, and those that keep a state."""
-    for model, outputs in zip(pair.models, (pair.of_original, pair.on_host), strict=True):
+    for model, outputs in zip(pair.models, (pair.of_original, pair.of_deployed), strict=True):
         if outputs is None:
             continue
-        is_device = model.side == "deployed" and pair.seeds.device is not None
         places = pair.places[:_REPEATED]
         others = _answered_otherwise(pair, model, outputs, places)
-        if is_device and not others:
-            others = sum(not same for same in pair.seeds.is_repeated)
         if others:
             pair.is_unusable = True
             drawing = drawing_operators(model)
