@@ -95,7 +95,7 @@ class ImportanceSettings(ProfileSettings):
     number: Annotated[int, Flag("--units", metavar="N")] = Field(
         IMPORTANT_UNITS, ge=1, description="Units of each layer that count as important."
     )
-    layers: Annotated[tuple[str, ...], layers_flag("all outputs of activation functions")] = ()
+    layers: Annotated[tuple[str, ...], layers_flag()] = ()
 
 
 def stored_importance(store: Store) -> ImportanceFound | None:
