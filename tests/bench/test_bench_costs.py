@@ -1,7 +1,7 @@
 """What searches cost, and their fronts and false alarms, in figures."""
 
 import pytest
-from bench_stores import search
+from benches import search
 
 from edgeflare.types import FrontPoint, Status
 from edgeflare_bench.cell_figures import cell_figures, costs, false_alarms, median_front

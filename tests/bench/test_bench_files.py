@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_stores import bench_of, fill_cell, suite_of
+from benches import bench_of, fill_cell, suite_of
 
 from edgeflare._internal.text import margin_text, number_text, p_value_text, percent_text
 from edgeflare.errors import StoreError

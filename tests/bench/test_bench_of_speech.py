@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_stores import bench_of, suite_of
+from benches import bench_of, suite_of
 
 from edgeflare.metrics import l2, linf, snr_db
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store

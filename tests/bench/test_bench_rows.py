@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_stores import bench_of, fill_cell, image, suite_of
+from benches import bench_of, fill_cell, image, suite_of
 from skimage import metrics
 
 from edgeflare.errors import StoreError

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bench_stores import bench_of, fill_cell, suite_of
+from benches import bench_of, fill_cell, suite_of
 
 from edgeflare.reports.document import to_markdown
 from edgeflare.types import Status

@@ -24,8 +24,8 @@ from edgeflare._internal.text import first_of
 from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
 from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.campaign import run_candidates
-from edgeflare.campaign.batch import BatchProgress, BatchWatch, check_free, silent
-from edgeflare.campaign.events import Notice, Stage
+from edgeflare.campaign.batch import check_free
+from edgeflare.campaign.events import BatchProgress, BatchWatch, Notice, Stage, silent
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.flags import Flag

@@ -5,10 +5,10 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from bench_stores import add_night, figures, red, run_of
-from campaign_stores import Ended, candidate
 from junitparser import Error, Failure, JUnitXml, Skipped
+from nights import add_night, figures, red, run_of
 from shown_numbers import numbers
+from stores import Ended, candidate
 
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.events import Notice, Stage, Step
@@ -59,11 +59,7 @@ def test_each_part_of_a_run_is_a_test_case(tmp_path: Path) -> None:
     passed: dict[str, list[type]] = {"replay": [], "search": [], "comparison": []}
     assert told["int8 on local"] == passed
     assert told["int8 on pi4"] == {**passed, "replay": [Failure]}
-    assert told["big on local"] == {
-        "replay": [Skipped],
-        "search": [Error],
-        "comparison": [Skipped],
-    }
+    assert told["big on local"] == {"replay": [Skipped], "search": [Error], "comparison": [Skipped]}
     assert told["big on pi4"] == {name: [Skipped] for name in passed}
     assert told["old on pi4"] == {**passed, "comparison": [Skipped]}
     assert told["new on pi4"] == {**passed, "comparison": [Skipped]}

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_stores import add, digest, replay_store, replicated_campaign, trigger_record
+from corpus_records import add, digest, trigger_record
+from stores import replay_store, replicated_campaign
 
 from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.errors import StoreError
@@ -189,8 +190,5 @@ def test_a_replay_reports_what_each_device_said(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_neither_is_refused(tmp_path: Path) -> None:
-    with (
-        pytest.raises(StoreError, match="campaign's folder"),
-        replay_source(tmp_path),
-    ):
+    with pytest.raises(StoreError, match="campaign's folder"), replay_source(tmp_path):
         pass
