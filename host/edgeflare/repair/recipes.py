@@ -71,7 +71,7 @@ LATENCY_SLACK_S = 1e-3
 """Or by so many seconds: below that a query's way to the device costs more than the model."""
 LEVEL = 0.95
 _CALIBRATION = "calibration.npz"
-_MARKER = ".recipes"
+MARKER = ".recipes"
 """Name of an empty file in a folder with candidates, so that no other folder is written to."""
 
 ONNX_RECIPES = (
@@ -302,10 +302,10 @@ def recipes_campaign(
     folder = Path(folder).absolute()
     config = campaign_config(folder)
     target = folder / REPAIR_FOLDER / RECIPES_FOLDER if out is None else Path(out).absolute()
-    check_free(target, _MARKER, "a folder of recipes")
+    check_free(target, MARKER, "a folder of recipes")
     with translate_errors(target, resumable=False):
         target.mkdir(parents=True, exist_ok=True)
-        write_whole(target / _MARKER, b"")
+        write_whole(target / MARKER, b"")
     with Store.open(folder) as store:
         if survey:
             settings = SurveyConfig.model_validate(store.campaign.get("survey") or {})
