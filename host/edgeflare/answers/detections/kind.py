@@ -197,9 +197,6 @@ class DetectionsKind(AnswerKind[Detections]):
         return f"differ by {by} in the score of an object", f"{limit:g}"
 
     def to_cell(self, answer: Detections) -> Any:
-        return self.to_json(answer)
-
-    def to_json(self, answer: Detections) -> Any:
         parts = (
             part[: answer.count].tolist() for part in (answer.labels, answer.scores, answer.boxes)
         )
