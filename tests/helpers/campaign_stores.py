@@ -300,7 +300,7 @@ def replay_input(identity: str, kind: ReplayKind, **more: Any) -> ReplayInput:
         "label": 2,
         "l2": 1.5 if kind == "trigger" else 0.0,
     }
-    return ReplayInput(identity, kind=kind, **{**values, **more})
+    return ReplayInput(id=identity, kind=kind, **{**values, **more})
 
 
 def replay_store(
