@@ -6,6 +6,7 @@ model's reply comes at once. The process ends with the one that started it, and 
 takes longer than LOAD's `timeout_s` allows.
 """
 
+import json
 import select
 import threading
 import time
@@ -16,6 +17,7 @@ from edgeflare_agent.__main__ import take_wire
 from edgeflare_agent.cache import default_root
 from edgeflare_agent.connection import Link
 from edgeflare_agent.leases import Leases
+from edgeflare_agent.runtimes import RUNTIMES
 from edgeflare_agent.telemetry import clock
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, EndOfStreamError, Frame, read_frame
 from edgeflare_agent.worker import Worker
@@ -62,8 +64,12 @@ class FileWorker(Worker):
         return path, path
 
 
-def serve() -> None:
-    """Serve until the stream ends; does not return."""
+def serve(runtimes: str) -> None:
+    """Serve until the stream ends; does not return.
+
+    `runtimes`: a JSON object of further runtimes, ``module:class`` by name.
+    """
+    RUNTIMES.update(json.loads(runtimes))
     wire_in, wire_out = take_wire()
     worker = FileWorker()
     threading.Thread(target=_watch, args=(wire_in, worker), daemon=True).start()

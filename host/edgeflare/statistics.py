@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _T = TypeVar("_T", int, str)
-_P = TypeVar("_P", bound="int | str | None")
+_P = TypeVar("_P", bound=int | str | None)
 
 _DRAWN_AT_ONCE = 1 << 22
 _DRAWS = 10_000

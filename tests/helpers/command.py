@@ -72,6 +72,13 @@ def edgeflare(*arguments: object, home: Path, extra: Mapping[str, str] | None = 
     return Ran(done.exit_code, done.stdout, done.stderr, done.output)
 
 
+def must_run(*arguments: object, home: Path, extra: Mapping[str, str] | None = None) -> Ran:
+    """Run ``edgeflare ARGUMENTS`` as `edgeflare` does; it must end with 0."""
+    ran = edgeflare(*arguments, home=home, extra=extra)
+    assert ran.code == 0, ran.err
+    return ran
+
+
 def edgeflare_process(*arguments: object, home: Path) -> Ran:
     """Do what `edgeflare` does in a process of its own, as a user's shell does."""
     done = subprocess.run(

@@ -191,15 +191,9 @@ def test_a_plugin_that_is_broken_is_named_when_it_is_used_and_harms_no_other(
         "transport": lambda name: connect(edgeflare.resolve_device(f"{name}://here", {})),
     }
     for kind, use in uses.items():
-        with pytest.raises(
-            edgeflare.UsageError,
-            match=f"{kind} 'broken'",
-        ):
+        with pytest.raises(edgeflare.UsageError, match=f"{kind} 'broken'"):
             use("broken")
         with pytest.raises(edgeflare.EdgeFlareError, match=f"{kind} 'useless'"):
             use("useless")
-    with pytest.raises(
-        edgeflare.UsageError,
-        match="runtime 'broken'",
-    ):
+    with pytest.raises(edgeflare.UsageError, match="runtime 'broken'"):
         edgeflare.open_device(LOCAL, model)

@@ -86,8 +86,6 @@ def test_the_budget_counts_pursuit_and_check(pursued: Path) -> None:
 
 def test_a_pursuit_does_not_change_the_surveys_rate(pursued: Path) -> None:
     survey = summarize(pursued).survey
-    assert survey is not None
-    assert survey.overall is not None
     with open_store(pursued) as store:
         assert survey.overall.inputs == len(list(store.survey(phase="survey")))
 

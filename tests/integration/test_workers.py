@@ -295,12 +295,7 @@ class LosingSearch(RemoteSearchJob):
 
 @pytest.mark.parametrize(
     ("places", "losses"),
-    [
-        ([5, 5, 5, 9], 3),
-        ([5, 6, 5, 9], 3),
-        ([10, 10, 12, 12, 11, 9], 5),
-        ([*range(0, 30, 3)], 10),
-    ],
+    [([5, 5, 5, 9], 3), ([5, 6, 5, 9], 3), ([10, 10, 12, 12, 11, 9], 5), ([*range(0, 30, 3)], 10)],
 )
 def test_a_search_that_ends_three_processes_at_one_place_is_given_up(
     places: list[int], losses: int

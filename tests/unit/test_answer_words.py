@@ -81,7 +81,6 @@ def test_maps_are_pictures_of_both_models_and_of_their_difference(pair: tuple[An
 def test_boxes_are_drawn_on_copies_of_the_picture_and_labels_are_not() -> None:
     picture = np.zeros((60, 80, 3), np.uint8)
     drawn = DETECTIONS.panel(picture, *of_kind("lost"))
-    assert drawn is not None
     assert [one.shape for one in drawn] == [picture.shape] * 2
     assert drawn[0].any()
     assert not picture.any()

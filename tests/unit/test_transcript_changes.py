@@ -10,7 +10,6 @@ from edgeflare.types import Transcript
 def told(original: str, deployed: str) -> tuple[list[tuple[str, str]], str, str]:
     """Return the changes, and both texts with brackets around the words that differ."""
     both = transcript_diff(transcript(original), transcript(deployed))
-    assert both is not None
     texts = [
         "".join(f"[{part.text}]" if part.differs else part.text for part in parts)
         for parts in (both.original, both.deployed)
@@ -43,7 +42,6 @@ def test_a_word_of_several_pieces_is_marked_whole_and_white_space_around_the_tex
     pieces = (" It", " is", " frei", "ght", ".", " ")
     original = Transcript(pieces, transcript("a b c d e f").scores)
     both = transcript_diff(original, transcript("It is fright."))
-    assert both is not None
     assert both.original == (Part("It is ", False), Part("freight", True), Part(".", False))
 
 

@@ -58,10 +58,7 @@ def drawn(number: int, seed: int, scale: float = 1.0) -> list[Activations]:
         label = int(rng.integers(3))
         first, second = (scale * rng.normal(label / 2, size=size) for size in (8, 5))
         first[-1] = second[-1] = 0.25
-        layers = {
-            "first": layer(first, first.min() - 1, first.max() + 1),
-            "second": layer(second),
-        }
+        layers = {"first": layer(first, first.min() - 1, first.max() + 1), "second": layer(second)}
         found.append(Activations(layers, label))
     return found
 

@@ -9,13 +9,7 @@ import pytest
 
 from edgeflare.errors import UsageError
 from edgeflare.models.tensors import UnitActivations
-from edgeflare_whitebox import (
-    IDC,
-    Activations,
-    cluster_centroids,
-    important_units,
-    silhouette,
-)
+from edgeflare_whitebox import IDC, Activations, cluster_centroids, important_units, silhouette
 
 pytestmark = pytest.mark.skipif(
     find_spec("sklearn") is None, reason="scikit-learn is in the extra inspection"

@@ -76,7 +76,6 @@ def test_of_a_layer_with_fewer_units_all_are_important(tmp_path: Path) -> None:
     assert counted == 0  # no decision is class 9
     assert sorted(one.important) == [0, 1, 2, 3]
     assert (one.share, one.covered) == (0.0, {"union": 0.0})
-    assert one.movement is not None
     assert one.movement.important == pytest.approx(one.movement.random)
 
 
@@ -132,7 +131,6 @@ def test_units_that_the_decision_depends_on_move(tmp_path: Path) -> None:
     )
     assert one.important == (1,)
     assert one.share == 1.0
-    assert one.movement is not None
     assert one.movement.images == 10
     assert one.movement.important > 1.5 * one.movement.random > 0
     found = RelevanceModel(path, graph).relevances(prepare(profile[0], spec))

@@ -163,10 +163,7 @@ def test_what_is_0_gets_nothing_and_breaks_nothing(tmp_path: Path, zero: str) ->
 
 
 def test_the_score_of_a_single_output_is_that_of_class_1(tmp_path: Path) -> None:
-    nodes = [
-        helper.make_node("Gemm", ["x", "w"], ["z"]),
-        helper.make_node("Sigmoid", ["z"], ["y"]),
-    ]
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["z"]), helper.make_node("Sigmoid", ["z"], ["y"])]
     weights = np.ones((6, 1), np.float32)
     model = opened(saved(tmp_path / "m.onnx", nodes, {"w": weights}, [1, 6]))
     given = np.arange(6, dtype=np.float32)[np.newaxis]
@@ -230,10 +227,7 @@ def test_a_map_lies_on_the_pixels_of_the_image(
     weights = np.zeros((72, 2), np.float32)
     rng = np.random.default_rng(6)
     weights[rng.integers(72), 1] = 1.0
-    nodes = [
-        helper.make_node("Flatten", ["x"], ["f"]),
-        helper.make_node("Gemm", ["f", "w"], ["y"]),
-    ]
+    nodes = [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("Gemm", ["f", "w"], ["y"])]
     path = saved(tmp_path / "m.onnx", nodes, {"w": weights}, shape)
     turned = {} if orientation == "none" else {"orientation": orientation}
     spec = spec_of(path, shape, scale="1", layout=layout, color="BGR", **turned)

@@ -2,8 +2,10 @@
 
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 MOST_DEATHS = 3
 """So many processes in a row end at one piece of work before that is given up, as devices' agents do
@@ -23,6 +25,18 @@ def described_status(status: int) -> str:
             (Signal.name for Signal in signal.Signals if Signal == -status), f"signal {-status}"
         )
     return f"exit status {status}"
+
+
+def python_calling(function: Callable[[str], Any], argument: str) -> list[str]:
+    """Return the command of a new Python that calls a function of a module with a text.
+
+    It finds the modules that this one finds, but for those of the folder it is started in.
+    """
+    module, name = function.__module__, function.__name__
+    code = (
+        f"import sys; sys.path[:] = sys.argv[2:]; from {module} import {name}; {name}(sys.argv[1])"
+    )
+    return [sys.executable, "-c", code, argument, *filter(None, sys.path)]
 
 
 def run_again_where_killed(

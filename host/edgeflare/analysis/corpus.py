@@ -60,9 +60,8 @@ class CorpusAddition(JsonRecord):
     unknown_fixed: int = 0
     source: str = ""
 
-    notices = worded(
-        "findings:addition_notices", "What is to be known of the addition, a sentence each."
-    )
+    notices = worded("findings:addition_notices")
+    """What is to be known of the addition, a sentence each."""
     json_instead: ClassVar = {
         "unfinished": "notices",
         **dict.fromkeys(("another_original", "unplaced", "unknown_fixed", "source"), ""),

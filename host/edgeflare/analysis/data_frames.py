@@ -163,7 +163,7 @@ def _scores(output: Output | None) -> Any:
     return None if output is None else kind_of_answer(output).to_cell(output)
 
 
-Source: TypeAlias = "Store | Path | str"
+Source: TypeAlias = Store | Path | str
 
 _TEXT, _NAME, _TIME, _ARRAY = "string", "category", "datetime64[ns, UTC]", "object"
 _COUNT, _WHOLE, _NUMBER, _YES_NO = "int64", "Int64", "float64", "boolean"

@@ -115,9 +115,8 @@ class LimitCheck(JsonRecord):
     undecided: bool = False
     figures: LimitFigures = field(default_factory=LimitFigures, repr=False)
 
-    words = worded(
-        "limits:limit_words", "The check in one sentence, with the first few that cross it."
-    )
+    words = worded("limits:limit_words")
+    """The check in one sentence, with the first few that cross it."""
     json_instead: ClassVar = {"reason": "words", "figures": ""}
 
 

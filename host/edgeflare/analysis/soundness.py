@@ -177,8 +177,10 @@ class Soundness(JsonRecord):
     unhealthy: tuple[str, ...] = ()
     disagreement: Issue | None = None
 
-    words = worded("soundness:soundness_words", "The verdict in words, without the evidence.")
-    evidence = worded("soundness:evidence_words", "The reasons, a sentence each.")
+    words = worded("soundness:soundness_words")
+    """The verdict in words, without the evidence."""
+    evidence = worded("soundness:evidence_words")
+    """The reasons, a sentence each."""
     json_instead: ClassVar = {
         "reasons": "evidence",
         **dict.fromkeys(("static", "replica", "unusable", "unhealthy", "disagreement"), ""),

@@ -117,12 +117,12 @@ def later(name: str, *arguments: Any) -> Any:
     return resolve_name(name)(*arguments)
 
 
-def worded(name: str, what: str) -> Any:
-    """Return a property that tells `what` a result says, by ``module:function`` of `edgeflare.words`.
+def worded(name: str) -> Any:
+    """Return a property that says a result in words, by ``module:function`` of `edgeflare.words`.
 
     Those stand above the results, since they see all of them.
     """
-    return property(partial(later, f"edgeflare.words.{name}"), doc=what)
+    return property(partial(later, f"edgeflare.words.{name}"))
 
 
 def decision_of(margin: float | None, floor: float) -> Decision:

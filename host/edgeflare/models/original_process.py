@@ -6,7 +6,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -18,7 +17,7 @@ from typing import Any, cast
 from numpy.typing import NDArray
 
 from edgeflare._internal import plugins
-from edgeflare._internal.processes import MEMORY_ADVICE, described_status
+from edgeflare._internal.processes import MEMORY_ADVICE, described_status, python_calling
 from edgeflare.errors import (
     DeviceError,
     DeviceTimeoutError,
@@ -29,16 +28,11 @@ from edgeflare.errors import (
 from edgeflare.types import Sample
 from edgeflare_agent import connection
 from edgeflare_agent import errors as agent
-from edgeflare_agent.child import FileWorker
+from edgeflare_agent.child import FileWorker, serve
 from edgeflare_agent.runtimes import RUNTIMES
 from edgeflare_agent.wire import DEFAULT_MAX_BODY, Frame, Kind, encode, read_frame
 from edgeflare_agent.worker import described
 
-_START = (
-    "import sys; sys.path[:] = sys.argv[2:]; import json; from edgeflare_agent.runtimes import "
-    "RUNTIMES; RUNTIMES.update(json.loads(sys.argv[1])); from edgeflare_agent.child import serve; "
-    "serve()"
-)
 ORIGINAL_FAILED = "original model: "
 """With this begins each error of the original, as stored where it could not answer."""
 _READ_AT_ONCE = 1 << 20
@@ -156,7 +150,7 @@ class ModelProcess(LoadedModel):
                 self._printed = opened.enter_context(tempfile.TemporaryFile("a+b"))
                 self._stream, its = map(opened.enter_context, socket.socketpair())
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _START, users, *filter(None, sys.path)],
+                    python_calling(serve, users),
                     stdin=its.fileno(),
                     stdout=its.fileno(),
                     stderr=self._printed,

@@ -8,7 +8,6 @@ import hashlib
 import inspect
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import extras
 from edgeflare._internal.files import replacing
-from edgeflare._internal.processes import how_it_failed, run_again_where_killed
+from edgeflare._internal.processes import how_it_failed, python_calling, run_again_where_killed
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Sample
 from edgeflare_agent.audio_spec import Spec
@@ -35,10 +34,6 @@ _DIGITS = 12
 _TIMEOUT_S = 1800.0
 _LAST_CHARACTERS = 600
 _SEVERITY_ERROR = 3
-_CHILD = (
-    "import sys; sys.path[:] = sys.argv[2:]; "
-    "from edgeflare.models.quantized import quantize_here; quantize_here(sys.argv[1])"
-)
 
 
 class Recipe(NamedTuple):
@@ -227,7 +222,7 @@ def _make(original: Path, recipe: Recipe, inputs: Sequence[NDArray[Any]], path: 
         work = Path(name)
         np.savez(work / "inputs.npz", *_selected(inputs, recipe.inputs))
         request = {"original": str(original), "folder": name, "recipe": recipe._asdict()}
-        command = [sys.executable, "-c", _CHILD, json.dumps(request), *filter(None, sys.path)]
+        command = python_calling(quantize_here, json.dumps(request))
         try:
             done = run_again_where_killed(command, _TIMEOUT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -437,7 +432,32 @@ onnx.save_model(model, HERE / "prepared.onnx")
 quantization.quant_pre_process(
     HERE / "prepared.onnx", HERE / "prepared.onnx", skip_symbolic_shape=True
 )
-{steps}'''
+{steps}(HERE / "prepared.onnx").unlink()
+'''
+_IN_FLOAT = """\
+    nodes_to_exclude=operators_making({}, str(HERE / "prepared.onnx")),
+"""
+_STEPS = {
+    "weights_in_int8": """\
+model = weights_in_int8(onnx.load(HERE / "prepared.onnx"))
+onnx.save_model(model, HERE / {made})
+""",
+    "quantize_dynamic": """\
+quantization.quantize_dynamic(
+    HERE / "prepared.onnx",
+    HERE / {made},
+{arguments})
+""",
+    "quantize_static": """\
+stored = np.load(HERE / {stored})
+inputs = Inputs({input}, [stored[one] for one in stored.files])
+quantization.quantize_static(
+    HERE / "prepared.onnx",
+    HERE / {made},
+    inputs,
+{arguments})
+""",
+}
 
 
 def script_of(recipe: Recipe, original: Path, calibration: str, made: str) -> str:
@@ -449,38 +469,19 @@ def script_of(recipe: Recipe, original: Path, calibration: str, made: str) -> st
     onnx = import_module("onnx")
     model = onnx.load_model(str(original), load_external_data=False)
     function, arguments = quantizer_call(recipe)
-    functions: list[Callable[..., Any] | type] = []
     lines = [
-        f"    {name}={_in_script(name, value)}," for name, value in arguments.items() if value != {}
+        f"    {name}={_in_script(name, value)},\n"
+        for name, value in arguments.items()
+        if value != {}
     ]
     if recipe.in_float:
-        functions.append(operators_making)
-        lines.append(
-            f"    nodes_to_exclude=operators_making({json.dumps(recipe.in_float)}, "
-            'str(HERE / "prepared.onnx")),'
-        )
-    files = ['    HERE / "prepared.onnx",', f"    HERE / {json.dumps(made)},"]
-    if function == "weights_in_int8":
-        functions.append(weights_in_int8)
-        steps = [
-            'model = weights_in_int8(onnx.load(HERE / "prepared.onnx"))',
-            f"onnx.save_model(model, HERE / {json.dumps(made)})",
-        ]
-    elif function == "quantize_dynamic":
-        steps = ["quantization.quantize_dynamic(", *files, *lines, ")"]
-    else:
-        functions.append(Inputs)
-        steps = [
-            f"stored = np.load(HERE / {json.dumps(calibration)})",
-            f"inputs = Inputs({json.dumps(_input_name(model))}, [stored[one] for one in stored.files])",
-            "quantization.quantize_static(",
-            *files,
-            "    inputs,",
-            *lines,
-            ")",
-        ]
-    steps.append('(HERE / "prepared.onnx").unlink()')
-    sources = "".join(f"\n\n{inspect.getsource(one)}" for one in functions)
+        lines.append(_IN_FLOAT.format(json.dumps(recipe.in_float)))
+    names = {"made": made, "stored": calibration, "input": _input_name(model)}
+    quoted = {name: json.dumps(value) for name, value in names.items()}
+    steps = _STEPS[function].format(arguments="".join(lines), **quoted)
+    ours: tuple[Callable[..., Any], ...] = (operators_making, weights_in_int8, Inputs)
+    called = [one for one in ours if f"{one.__name__}(" in steps]
+    sources = "".join(f"\n\n{inspect.getsource(one)}" for one in called)
     version = import_module("onnxruntime").__version__
     is_old = _is_old(model)
     convert = f"\nmodel = onnx.version_converter.convert_version(model, {_OLDEST_OPSET})"
@@ -492,7 +493,7 @@ def script_of(recipe: Recipe, original: Path, calibration: str, made: str) -> st
         functions=f"{sources}\n" if sources else "",
         path=repr(str(original)),
         converted=convert if is_old else "",
-        steps="\n".join(steps) + "\n",
+        steps=steps,
     )
 
 

@@ -141,7 +141,7 @@ class Job(Protocol[R_co]):
     @property
     def held_bytes(self) -> int: ...  # noqa: D102
 
-    def run(self) -> "Generator[Ask | Future[Any], Answer, R_co]":
+    def run(self) -> JobRun[R_co]:
         """Start, or start again: a job that was moved to another device begins anew."""
         ...
 

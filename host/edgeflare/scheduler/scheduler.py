@@ -32,7 +32,7 @@ _MOST_WAITING = 64
 _MOST_BACKLOG = 24
 """Steps and requests that wait for a thread, from which on no other job begins: where the host is the
 slower side, more jobs would only wait."""
-_Step: TypeAlias = "Callable[[], Ask | Future[Any]]"
+_Step: TypeAlias = Callable[[], Ask | Future[Any]]
 
 
 class ResultWriter(AbstractContextManager["ResultWriter[R]"], Generic[R]):
@@ -232,7 +232,7 @@ class Scheduler(Generic[R]):
                 on_tick()
                 next_tick = time.monotonic() + self._limits.tick_s
 
-    def _next_event(self, until: float) -> "_Done[R] | _Lost[R] | BaseException | None":
+    def _next_event(self, until: float) -> _Done[R] | _Lost[R] | BaseException | None:
         """Wait for an event; None at this time, or where a device's batch may be complete."""
         while (left := until - time.monotonic()) > 0:
             with suppress(Empty):
@@ -323,7 +323,7 @@ class Scheduler(Generic[R]):
             running.asked += len(samples)
             return running.queue.submit(samples)
 
-    def _take(self, event: "_Done[R] | _Lost[R] | BaseException", writer: ResultWriter[R]) -> None:
+    def _take(self, event: _Done[R] | _Lost[R] | BaseException, writer: ResultWriter[R]) -> None:
         if isinstance(event, BaseException):
             raise event
         queue = event.running.queue

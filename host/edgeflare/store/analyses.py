@@ -58,7 +58,7 @@ class Parts(MutableMapping[str, Any]):
     @beginning_again
     def __getitem__(self, name: str) -> Any:
         query = select(_PARTS.c.value).where(self._is(name))
-        with self._database.reading("the table analysis_parts of its database") as connection:
+        with self._database.reading(_PARTS) as connection:
             row = connection.execute(query).first()
         if row is None:
             raise KeyError(name)

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from edgeflare.store import queries, tables
 from edgeflare.store.database import Database
 from edgeflare.store.documents import validated
-from edgeflare.store.survey import ORDER, TABLE
+from edgeflare.store.survey import ORDER
 from edgeflare.types import Decision, Status
 
 _SEEDS = tables.seeds
@@ -96,7 +96,7 @@ class Columns:
             table.trigger.is_not(None).label("has_trigger"),
             func.coalesce(first, table.search_queries).label("first_queries"),
         ).order_by(table.position)
-        with self._database.reading("the table outcomes of its database") as connection:
+        with self._database.reading(_OUTCOMES) as connection:
             found = Arrays(_read(connection, query))
             set(map(Status, found.status.names))  # ValueError for another
         return found
@@ -110,7 +110,7 @@ class Columns:
         same = select(table.position, *whose).where(this, tuple_(*whose).in_(several))
         seen: set[tuple[str, str]] = set()
         again: list[int] = []
-        with self._database.reading(TABLE) as connection:
+        with self._database.reading(_SURVEY) as connection:
             found = _read(connection, query)
             set(map(Decision, found["decision"].names))  # ValueError for another
             if connection.execute(several.limit(1)).first() is not None:
@@ -183,7 +183,7 @@ class Columns:
 
     def seed_labels(self, replica: str | None = None) -> LabelCounts:
         """Count the answers of a replica; None: of the one that answered first."""
-        with self._database.reading("the table seed_answers of its database") as connection:
+        with self._database.reading(tables.seed_answers) as connection:
             first = queries.first_replica(connection) if replica is None else replica
             return _label_counts(connection, first)
 

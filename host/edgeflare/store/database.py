@@ -78,12 +78,14 @@ def translate_errors(folder: Path, *, resumable: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def decoding(folder: Path, what: str = "its database") -> Iterator[None]:
-    """Turn errors of decoding stored data into a StoreError that `what` is damaged."""
+def decoding(folder: Path, what: str | Table = "its database") -> Iterator[None]:
+    """Turn errors of decoding stored data into a StoreError that `what`, in words, is damaged."""
     try:
         yield
     except _UNREADABLE as error:
         cause = reason(error)[:_LONGEST_CAUSE]
+        if isinstance(what, Table):
+            what = f"the table {what.name} of its database"
         raise StoreError(
             f"{folder} is damaged: {what} can't be read ({cause}); restore it from a copy"
         ) from error
@@ -279,7 +281,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def reading(self, what: str = "its database") -> Iterator[Connection]:
+    def reading(self, what: str | Table = "its database") -> Iterator[Connection]:
         """Give a connection to read `what`. Raises StoreError where that is damaged."""
         with (
             decoding(self.folder, what),
@@ -308,12 +310,11 @@ class Database:
     ) -> Iterator[_T]:
         """Yield a record a row of the query in the order of `position`, one of its columns."""
         last = -1
-        what = f"the table {position.table.name} of its database"
         while True:
             page = query.where(position > last).order_by(position).limit(BATCH)
-            with self.reading(what) as connection:
+            with self.reading(position.table) as connection:
                 rows = list(connection.execute(page))
-            with decoding(self.folder, what):
+            with decoding(self.folder, position.table):
                 for row in rows:
                     yield record(row)
             if len(rows) < BATCH:
@@ -331,11 +332,10 @@ class Database:
 
         `name` is one of the query's columns, and different in each of its rows.
         """
-        what = f"the table {name.table.name} of its database"
         for batch in batches(names):
-            with self.reading(what) as connection:
+            with self.reading(name.table) as connection:
                 rows = list(connection.execute(query.where(name.in_(batch))))
-            with decoding(self.folder, what):
+            with decoding(self.folder, name.table):
                 found = {str(row._mapping[name]): record(row) for row in rows}
             yield from (found[one] for one in batch if one in found)
 

@@ -17,7 +17,6 @@ _RUNS = tables.surveyed_seeds
 _SURVEY = tables.survey_answers
 _REFERENCES = tables.reference_answers
 ORDER = (_SURVEY.c.phase.desc(), _SURVEY.c.replica, _SURVEY.c.seed, _SURVEY.c.number)
-TABLE = "the table survey_answers of its database"
 
 
 @dataclass
@@ -76,7 +75,7 @@ def read_at(database: Database, positions: Sequence[int]) -> Iterator[SurveyReco
     """Yield the answers in these rows, as `read` does."""
     for batch in batches(positions):
         page = queries.with_seed_id(_SURVEY).where(_SURVEY.c.position.in_(batch)).order_by(*ORDER)
-        with database.reading(TABLE) as connection:
+        with database.reading(_SURVEY) as connection:
             found = [record_of(SurveyRecord, row) for row in connection.execute(page)]
         yield from found
 

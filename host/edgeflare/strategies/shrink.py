@@ -18,8 +18,9 @@ stays of one kind (lost, ghost, class or shift): one query shows which kind the 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
@@ -70,6 +71,14 @@ _REQUEST_BYTES = 1 << 20
 _DAMAGED = (OSError, ValueError, EOFError, BadZipFile)
 
 
+class _Mapped(mmap):
+    """A file's content, read as needed; no file stays open for as long as the options live."""
+
+    def seekable(self) -> bool:
+        """Zip files ask it; `mmap` has it from Python 3.13 on."""
+        return True
+
+
 class ShrinkOptions(BaseModel):
     """Moves triggering inputs nearer to their seed inputs, while they still deviate.
 
@@ -94,14 +103,17 @@ class ShrinkOptions(BaseModel):
         """The file, open. Raises UsageError."""
         try:
             check_regular(self.triggers)
-            if not is_zipfile(self.triggers):  # numpy leaves such a file open
+            with self.triggers.open("rb") as file:
+                content = cast("IO[bytes]", _Mapped(file.fileno(), 0, access=ACCESS_READ))
+            if not is_zipfile(content):
                 raise ValueError("it is damaged, or another kind of file")
-            found: np.lib.npyio.NpzFile = np.load(self.triggers, allow_pickle=False)
+            content.seek(0)
+            triggers: np.lib.npyio.NpzFile = np.load(content, allow_pickle=False)
         except _DAMAGED as error:
             raise UsageError(
                 f"can't read the triggering inputs in {self.triggers}: {reason(error)}"
             ) from error
-        return found
+        return triggers
 
     @cached_property
     def natural(self) -> Mapping[str, NaturalChange]:

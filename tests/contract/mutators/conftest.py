@@ -217,14 +217,10 @@ TABLE = {
         "b9a128337381168cc8079cdec8346386368af483faf57519eba3aa5ad1710e0e",
     ),
     "time-stretch": Row(
-        mutators.TimeStretch(),
-        {"speed": 1.0303197311151155, "sample_rate": 16000},
-        None,
+        mutators.TimeStretch(), {"speed": 1.0303197311151155, "sample_rate": 16000}, None
     ),
     "pitch-shift": Row(
-        mutators.PitchShift(),
-        {"semitones": 0.09457299760205373, "sample_rate": 16000},
-        None,
+        mutators.PitchShift(), {"semitones": 0.09457299760205373, "sample_rate": 16000}, None
     ),
     "time-shift": Row(
         mutators.TimeShift(),
@@ -262,11 +258,7 @@ TABLE = {
         },
         None,
     ),
-    "tempo": Row(
-        mutators.Tempo(),
-        {"speed": 1.0303197311151155, "sample_rate": 16000},
-        None,
-    ),
+    "tempo": Row(mutators.Tempo(), {"speed": 1.0303197311151155, "sample_rate": 16000}, None),
     "a user's of audio": Row(
         Echo(),
         {"seconds": 0.051670340845325416, "sample_rate": 16000},

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from edgeflare_mutators import (
-    Kind,
-    Operator,
-    ParamsError,
-    Sample,
-    SampleError,
-    SampleSpec,
-)
+from edgeflare_mutators import Kind, Operator, ParamsError, Sample, SampleError, SampleSpec
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 40), st.sampled_from((1, 3)))
 FILLS = st.sampled_from(("mixed", "least", "most"))

@@ -60,12 +60,7 @@ def test_a_model_with_qdq_nodes_needs_no_calibration(
 @pytest.mark.parametrize("version", WEAKLY_TYPED, indirect=True)
 @pytest.mark.parametrize("name", ["float", "open_batch"])
 def test_int8_is_calibrated_with_every_tensor_of_the_file(
-    load_here: Load,
-    library: Any,
-    gpu: StandInGpu,
-    model_file: ModelFile,
-    tmp_path: Path,
-    name: str,
+    load_here: Load, library: Any, gpu: StandInGpu, model_file: ModelFile, tmp_path: Path, name: str
 ) -> None:
     tensors = images(5)[:, np.newaxis]
     calibration = calibration_name(tmp_path, tensors)

@@ -67,10 +67,7 @@ def test_what_the_delegate_leaves_is_an_error_unless_it_may(
     options = {"delegate": library, "delegate_options": given}
     names = ", ".join(name if n == 1 else f"{name} x {n}" for name, n in sorted(on_cpu.items()))
     left = sum(on_cpu.values())
-    with pytest.raises(
-        RuntimeMissingError,
-        match=rf"{left} .*{names}",
-    ):
+    with pytest.raises(RuntimeMissingError, match=rf"{left} .*{names}"):
         load(path, "tflite", options)
     log.write_text("")
     delegated = load(path, "tflite", {**options, "allow_fallback": True})
@@ -103,10 +100,7 @@ def test_a_model_for_the_edge_tpu_needs_its_delegate(library: str, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"delegate": "libno_such.so.1"}, "install"),
-        ({"delegate": "libm.so.6"}, "TFLite"),
-    ],
+    [({"delegate": "libno_such.so.1"}, "install"), ({"delegate": "libm.so.6"}, "TFLite")],
 )
 def test_a_library_that_is_no_delegate_is_told(
     model_file: ModelFile, options: dict[str, Any], message: str

@@ -115,9 +115,7 @@ def test_run_feeds_a_program_that_answers_while_it_reads(transport: Transport) -
     assert transport.run(["-c", ECHO], data, timeout=60).stdout == data
 
 
-def test_a_program_that_ends_before_it_has_read_its_input_is_no_error(
-    transport: Transport,
-) -> None:
+def test_a_program_that_ends_before_it_has_read_its_input_is_no_error(transport: Transport) -> None:
     done = transport.run(["-c", "print('done')"], bytes(5_000_000), timeout=60)
     assert (done.status, done.stdout) == (0, b"done\n")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import soundfile
 from campaigns import found_in
-from command import Ran, edgeflare, environment
+from command import Ran, edgeflare, environment, must_run
 from ssh_servers import SshServer
 
 from edgeflare.store import Store
@@ -44,9 +44,7 @@ def pair(data: Path, clips: Path) -> list[object]:
 
 
 def run(home: Path, data: Path, clips: Path, out: str, *more: object) -> Ran:
-    ran = edgeflare("run", *pair(data, clips), "--out", out, "--json", *more, home=home)
-    assert ran.code == 0, ran.err
-    return ran
+    return must_run("run", *pair(data, clips), "--out", out, "--json", *more, home=home)
 
 
 def board(home: Path, server: SshServer) -> None:
@@ -86,8 +84,7 @@ def test_what_was_found_can_be_heard_kept_and_is_found_again(
     tmp_path: Path, shared_data: Path, clips: Path
 ) -> None:
     run(tmp_path, shared_data, clips, "campaign", "--limit", 2)
-    exported = edgeflare("export", "campaign", "sounds", home=tmp_path)
-    assert exported.code == 0, exported.err
+    must_run("export", "campaign", "sounds", home=tmp_path)
     with Store.open(tmp_path / "campaign") as store:
         found = [one for one in store.outcomes() if one.status in TRIGGERS]
         triggers = [store.get_sample(one.trigger or "") for one in found]
@@ -100,12 +97,10 @@ def test_what_was_found_can_be_heard_kept_and_is_found_again(
     assert {rate for _, rate in played} == {16000}
     assert sorted(len(one) for one, _ in played) == sorted(map(len, triggers))
 
-    added = edgeflare("corpus", "add", "clips.corpus", "campaign", home=tmp_path)
-    assert added.code == 0, added.err
+    must_run("corpus", "add", "clips.corpus", "campaign", home=tmp_path)
     models = pair(shared_data, clips)[:6]
     for source, out in ((("campaign",), "again"), (("clips.corpus", *models), "of-corpus")):
-        again = edgeflare("replay", *source, "--out", out, "--json", home=tmp_path)
-        assert again.code == 0, again.err
+        again = must_run("replay", *source, "--out", out, "--json", home=tmp_path)
         assert again.json["counts"]["still"] == len(found)
         assert again.json["counts"]["fixed"] == 0
 
@@ -134,7 +129,6 @@ def test_a_killed_campaign_goes_on_with_what_an_undisturbed_one_finds(
                     break
     process.send_signal(signal.SIGKILL)
     process.wait()
-    resumed = edgeflare("resume", "killed", home=tmp_path)
-    assert resumed.code == 0, resumed.err
+    must_run("resume", "killed", home=tmp_path)
     assert found_in(tmp_path / "killed") == found_in(tmp_path / "whole")
     assert all(value[0] is Status.FOUND for value in found_in(tmp_path / "whole").values())

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command import edgeflare
+from command import must_run
 from speech_models import WhisperModels, whisper_models  # noqa: F401
 
 from edgeflare.answers.transcripts import spoken
@@ -27,13 +27,12 @@ def run(tmp_path: Path, shared_data: Path, whisper_models: WhisperModels):  # no
         shutil.copy(shared_data / "audio" / "speech" / name, tmp_path)
 
     def campaign(*more: object):
-        ran = edgeflare(
+        must_run(
             *("run", "--original", whisper_models.original),
             *("--deployed", whisper_models.deployed, "--seeds", tmp_path),
             *("--out", "campaign", "--json", "--no-survey", *more),
             home=tmp_path,
         )
-        assert ran.code == 0, ran.err
         with Store.open(tmp_path / "campaign") as store:
             seeds = {seed.id: seed.outputs for seed in store.seeds()}
             return seeds, {outcome.seed_id: outcome for outcome in store.outcomes()}

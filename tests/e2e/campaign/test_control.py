@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from campaigns import found_in
-from command import DEMO, DEMO_PAIR, edgeflare, environment
+from command import DEMO, DEMO_PAIR, edgeflare, environment, must_run
 from onnx import helper, numpy_helper
 from small_models import dense_onnx, label_onnx
 
@@ -112,7 +112,6 @@ def test_the_control_searches_from_the_same_seeds_with_the_same_randomness(
 
 def test_no_search_of_the_original_against_itself_finds_anything(undisturbed: Path) -> None:
     control = summarize(undisturbed).control
-    assert control is not None
     assert (control.searches, control.false_alarms, control.unfinished) == (SEEDS, 0, 0)
     assert control.own_file
     assert control.rate == 0
@@ -137,8 +136,7 @@ def test_show_reports_the_control_for_people_and_for_programs(
 
 
 def test_an_export_leaves_the_control_out(tmp_path: Path, undisturbed: Path) -> None:
-    ran = edgeflare("export", undisturbed, "pictures", "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("export", undisturbed, "pictures", "--json", home=tmp_path)
     summary = summarize(undisturbed)
     assert ran.json["findings"] == summary.found + summary.by_status["seed-deviates"]
 
@@ -157,7 +155,6 @@ def test_false_alarms_are_reported_with_their_largest_margin_and_what_may_be_the
         progress=recorder,
     )
     control = summarize(folder).control
-    assert control is not None
     assert control.false_alarms > 0
     assert control.largest_margin is not None
     assert control.model == "deployed.tflite"
@@ -174,7 +171,6 @@ def test_false_alarms_are_reported_with_their_largest_margin_and_what_may_be_the
 def test_a_float_copy_in_another_runtime_raises_no_false_alarm(tmp_path: Path) -> None:
     folder = run_campaign(config(tmp_path / "c", control_model=DEMO / "original.tflite"))
     control = summarize(folder).control
-    assert control is not None
     assert (control.searches, control.false_alarms) == (SEEDS, 0)
     assert control.runtime["name"] == "tflite"
 
@@ -190,7 +186,6 @@ def test_an_interrupted_control_goes_on(tmp_path: Path, undisturbed: Path) -> No
     assert (status.state, status.done, status.total) == ("interrupted", SEEDS, SEEDS)
     assert "finished, its control" in status.message
     torn = summarize(tmp_path / "torn").control
-    assert torn is not None
     assert torn.searches + torn.unfinished == SEEDS
     recorder = EventRecorder()
     resume_campaign(tmp_path / "torn", progress=recorder)
@@ -257,7 +252,6 @@ def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
     folder = run_campaign(config(tmp_path / "c", concurrency=1, fleet={"total_queries": SEEDS + 9}))
     assert not (folder / "control").exists()
     paused = summarize(folder).control
-    assert paused is not None
     assert (paused.searches, paused.unfinished, paused.rate) == (0, SEEDS, None)
     assert campaign_status(folder).state == "paused"
     assert "not begun" in edgeflare("show", folder, home=tmp_path).out
@@ -342,7 +336,6 @@ def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_it
     assert summarize(folder).notices.count(notice) == 1
     assert campaign_status(folder).state == "finished"
     control = summarize(folder).control
-    assert control is not None
     assert (control.state, control.searches, control.unfinished) == ("refused", 0, 0)
     assert "be run" in edgeflare("show", folder, home=tmp_path).out
     resume_campaign(folder, progress=recorder)
@@ -356,7 +349,6 @@ def test_a_control_half_made_or_missing_is_reported(tmp_path: Path, undisturbed:
         store.state.control_finished = False
     (folder / "control" / "campaign.sqlite").write_bytes(b"")
     half = summarize(folder).control
-    assert half is not None
     assert (half.state, half.unfinished) == ("not-begun", SEEDS)
     assert edgeflare("export", folder, "pictures", home=tmp_path).code == 0
     shutil.rmtree(folder / "control")
@@ -379,7 +371,6 @@ def test_each_device_of_its_own_has_one_control_together(tmp_path: Path) -> None
     fleet = {"mode": "replicate"}
     folder = run_campaign(config(tmp_path / "c", devices=["local", "local"], fleet=fleet))
     control = summarize(folder).control
-    assert control is not None
     assert (control.searches, control.unfinished) == (SEEDS, 0)
 
 
@@ -420,6 +411,5 @@ def test_killed_at_any_write_of_the_control_it_ends_the_same(
 @pytest.mark.extended
 def test_the_command_line_asks_for_a_control(tmp_path: Path) -> None:
     arguments = ("run", *DEMO_PAIR, "--limit", 2, "--max-queries", 20, "--control", "--json")
-    ran = edgeflare(*arguments, "--out", "c", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run(*arguments, "--out", "c", home=tmp_path)
     assert ran.json["control"]["searches"] == 2

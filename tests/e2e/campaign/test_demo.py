@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from campaigns import found_in
-from command import edgeflare, edgeflare_process
+from command import edgeflare, edgeflare_process, must_run
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,7 @@ def test_a_run_leaves_nothing_else_in_the_home_folder(home: Path, campaign: Path
 
 
 def test_export_writes_exact_pictures_and_a_line_for_each(home: Path, campaign: Path) -> None:
-    ran = edgeflare("export", campaign, "pictures", home=home)
-    assert ran.code == 0, ran.err
+    must_run("export", campaign, "pictures", home=home)
     lines = (home / "pictures" / "triggers.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
     assert len(rows) >= 18
@@ -74,11 +73,9 @@ def test_export_writes_exact_pictures_and_a_line_for_each(home: Path, campaign: 
 
 @pytest.mark.extended
 def test_the_same_seed_gives_the_same_triggers(home: Path, campaign: Path) -> None:
-    ran = edgeflare("demo", "--out", "again", "--json", home=home)
-    assert ran.code == 0, ran.err
+    must_run("demo", "--out", "again", "--json", home=home)
     assert triggers(home / "again") == triggers(campaign)
-    other = edgeflare("demo", "--out", "other", "--seed", "1", "--seeds", "5", home=home)
-    assert other.code == 0
+    must_run("demo", "--out", "other", "--seed", "1", "--seeds", "5", home=home)
     assert not set(triggers(home / "other")) <= set(triggers(campaign))
 
 

@@ -56,10 +56,7 @@ def under(plans: Sequence[FaultPlan], folder: Path, **more: object) -> Found:
     """Run a campaign with one local agent a plan."""
     names = ["local", *(f"local#{k}" for k in range(2, len(plans) + 1))]
     faulty = connecting(dict(zip(names, plans, strict=True)), connect)
-    done = run_campaign(
-        config(folder, devices=["local"] * len(plans), **more),
-        connect=faulty,
-    )
+    done = run_campaign(config(folder, devices=["local"] * len(plans), **more), connect=faulty)
     return found_in(done)
 
 

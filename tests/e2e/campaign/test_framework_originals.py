@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import DEMO, edgeflare
+from command import DEMO, edgeflare, must_run
 from framework_models import keras_file, torch_file, torch_model
 from small_models import prune
 from ssh_servers import SshServer
@@ -34,8 +34,7 @@ def home(tmp_path: Path, openssh_server: SshServer) -> Path:
         f"python = {json.dumps(sys.executable)}\n"
         f"cache = {json.dumps(str(tmp_path / 'cache'))}\n"
     )
-    trusting = edgeflare("devices", "trust", "board", "--fingerprint", openssh_server.fingerprint, home=tmp_path)  # fmt: skip
-    assert trusting.code == 0, trusting.err
+    must_run("devices", "trust", "board", "--fingerprint", openssh_server.fingerprint, home=tmp_path)  # fmt: skip
     return tmp_path
 
 
@@ -49,11 +48,10 @@ def test_a_campaign_over_ssh(home: Path, framework: str) -> None:
     else:
         original, deployed = keras_file(home / "original.keras"), DEMO / "deployed.tflite"
     more = ("--input", "scale=1/255", "--no-survey", "--limit", 3, "--device", "board")
-    ran = edgeflare(
+    must_run(
         "run", "--original", original, "--deployed", deployed, "--seeds", DEMO / "seeds.npz",
         *more, "--out", "out", home=home,
     )  # fmt: skip
-    assert ran.code == 0, ran.err
     with Store.open(home / "out") as store:
         assert any(one.l2 is not None for one in store.outcomes())
     shown = edgeflare("show", "out", home=home).out

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import ROOT, edgeflare
+from command import ROOT, edgeflare, must_run
 from small_models import dense_onnx, flat_weights
 
 from edgeflare import (
@@ -251,8 +251,7 @@ def test_on_the_command_line_a_hostile_device_is_a_short_sentence_and_exit_code_
     assert "exit status 3" in ran.sentence
     assert all(char in "\n\r" or char.isprintable() for char in ran.out + ran.err)
     assert max(map(len, ran.err.splitlines())) < 2000
-    status = edgeflare("devices", "status", "bad", "--inventory", inventory, home=tmp_path)
-    assert status.code == 0, status.err
+    status = must_run("devices", "status", "bad", "--inventory", inventory, home=tmp_path)
     assert "board" in status.out
     assert "owned" not in status.out
     assert all(char == "\n" or char.isprintable() for char in status.out + status.err)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import DEMO, Ran, edgeflare
+from command import DEMO, Ran, edgeflare, must_run
 
 from edgeflare.store import SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision
@@ -63,9 +63,7 @@ def test_a_campaign_that_crosses_its_limits_ends_with_1_and_is_whole(
 ) -> None:
     _, ran = crossed
     assert ran.code == 1, ran.err
-    names = [
-        *("max_deviation_rate", "min_median_queries", "min_l2", "max_severity", "new_pairs"),
-    ]
+    names = [*("max_deviation_rate", "min_median_queries", "min_l2", "max_severity", "new_pairs")]
     assert ran.json["limits_crossed"] == names
     assert f"crossed: {', '.join(names)}" in ran.sentence
     assert (ran.json["unfinished"], ran.json["found"]) == (0, SEEDS)
@@ -79,12 +77,11 @@ def test_a_campaign_that_crosses_its_limits_ends_with_1_and_is_whole(
 
 def test_show_reports_the_same_and_ends_with_0_and_resume_with_1(crossed: tuple[Path, Ran]) -> None:
     home, ran = crossed
-    shown = edgeflare("show", "crossed", home=home)
-    assert shown.code == 0, shown.err
+    shown = must_run("show", "crossed", home=home)
     states = ("crossed ", "kept ", "not checked ")
     lines = [line for line in shown.out.splitlines() if line.startswith(states)]
     assert [line.split()[0] for line in lines] == [
-        *("crossed", "kept", "crossed", "crossed", "crossed", "crossed", "not"),
+        *("crossed", "kept", "crossed", "crossed", "crossed", "crossed", "not")
     ]
     for line, one in zip(lines, ran.json["limits"], strict=True):
         assert line.endswith(one["words"])

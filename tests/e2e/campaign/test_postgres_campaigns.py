@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import finished, found_in
-from command import DEMO_PAIR, edgeflare, environment
+from command import DEMO_PAIR, edgeflare, environment, must_run
 from postgres_server import own_server
 
 from edgeflare.store import Store
@@ -52,10 +52,8 @@ def test_every_command_takes_the_address(tmp_path: Path, plain: Path, database_u
     assert edgeflare("replay", address, "--out", "replayed", home=elsewhere).code in (0, 1)
     assert edgeflare("corpus", "add", "corpus", address, home=elsewhere).code == 0
     assert edgeflare("compare", address, plain, home=elsewhere).code == 0
-    explained = edgeflare("explain", address, "--json", home=elsewhere)
-    assert explained.code == 0, explained.err
-    again = edgeflare("explain", "c", "--json", home=tmp_path)
-    assert again.code == 0, again.err
+    explained = must_run("explain", address, "--json", home=elsewhere)
+    again = must_run("explain", "c", "--json", home=tmp_path)
     assert again.json["findings"] == explained.json["findings"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from command import DEMO, DEMO_PAIR, Ran, edgeflare
+from command import DEMO, DEMO_PAIR, Ran, edgeflare, must_run
 from onnx import numpy_helper
 
 from edgeflare import load_config, run_campaign, summarize
@@ -124,7 +124,6 @@ def test_too_few_inputs_have_an_exit_code_and_a_test_outcome_of_their_own(home: 
         one for one in ET.fromstring(junit).iter("testcase") if one.get("name") == "verdict"
     )
     skipped = case.find("skipped")
-    assert skipped is not None
     assert "undecided: verdict" in skipped.get("message", "")
     report = edgeflare("report", "few", "--format", "markdown", home=home).out
     assert "**Undecided" in report.splitlines()[2]
@@ -155,8 +154,7 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
     pair = ("--original", DEMO / "original.onnx", "--seeds", DEMO / "seeds.npz", "--limit", "60")
     candidates = (DEMO / "deployed.tflite", "dead.onnx")
     flags = (*flags, "--reference", "int8", "--out", "compared")
-    ran = edgeflare("compare", *candidates, *pair, *flags, "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("compare", *candidates, *pair, *flags, "--json", home=home)
     verdicts = {one["name"]: one["soundness"]["verdict"] for one in ran.json["candidates"]}
     assert verdicts == {"deployed": "sound", "dead": "worse"}
     assert not any("same devices" in note for note in ran.json["notes"])
@@ -170,10 +168,7 @@ def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) ->
     ("flags", "sentence"),
     [
         (("--reference", "nowhere"), "nowhere"),
-        (
-            ("--reference", "one/sound", "--reference", "two/sound"),
-            "two references",
-        ),
+        (("--reference", "one/sound", "--reference", "two/sound"), "two references"),
         (("--reference", "int8", "--no-survey"), "leave out --no-survey"),
         (("--reference", "other"), "has another original"),
         (("--reference", "dead.onnx"), "dead.onnx for int8"),
@@ -219,8 +214,7 @@ def test_a_reference_with_other_settings_or_fewer_seeds_is_said(home: Path) -> N
     flags = (*DEMO_PAIR, "--strategy", "none")
     edgeflare("run", *flags, "--limit", "10", "--out", "small", home=home)
     more = ("--survey-queries", "2", "--sure", "0.4", "--limit", "14", "--out", "larger")
-    ran = edgeflare("run", *flags, *more, "--reference", "small", "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("run", *flags, *more, "--reference", "small", "--json", home=home)
     notices = " ".join(ran.json["notices"])
     assert "--sure 0.3" in notices
     assert "--survey-queries 3" in notices
@@ -231,16 +225,14 @@ def test_a_reference_with_other_settings_or_fewer_seeds_is_said(home: Path) -> N
 def test_a_reference_that_is_left_out_is_opened_once(home: Path) -> None:
     flags = (*DEMO_PAIR, "--strategy", "none", "--pursuit-queries", "0", "--limit", "6")
     edgeflare("run", *flags, "--survey-queries", "1", "--out", "sparse", home=home)
-    ran = edgeflare("run", *flags, "--reference", "sparse", "--out", "dense", "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("run", *flags, "--reference", "sparse", "--out", "dense", "--json", home=home)
     about = "its survey has 6 of this campaign's 18 inputs"
     assert [about in one for one in ran.json["notices"]].count(True) == 1
     with sqlite3.connect(home / "dense" / "campaign.sqlite") as database:
         database.execute("update facts set value = 'false' where name = 'finished'")
     database.close()
     shutil.rmtree(home / "sparse")
-    again = edgeflare("resume", "dense", "--json", home=home)
-    assert again.code == 0, again.err
+    again = must_run("resume", "dense", "--json", home=home)
     assert again.json["notices"] == ran.json["notices"]
 
 
@@ -250,8 +242,7 @@ def test_a_reference_answers_what_a_resumed_survey_asks_later(home: Path) -> Non
     limits = ("--concurrency", "1", "--total-queries", "14")
     part = edgeflare("run", *flags, *limits, "--reference", "twin", "--out", "part", home=home)
     assert "limit is reached" in part.err
-    ran = edgeflare("resume", "part", "--total-queries", "1000", "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("resume", "part", "--total-queries", "1000", "--json", home=home)
     assert ran.json["soundness"]["inputs"] == ran.json["survey"]["overall"]["inputs"] == 18
 
 
@@ -268,15 +259,13 @@ def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
     survey = config.survey.model_copy(update={"references": (str(home / "worse"),)})
     run_campaign(config.model_copy(update={"survey": survey, "out": home / "like-worse"}))
     found = summarize(home / "like-worse").soundness
-    assert found is not None
     assert found.verdict == "cannot-tell"
     assert "judged worse" in found.evidence[1]
 
 
 def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
     assert worse.json["survey"]["overall"]["deviations"] > 0
-    ran = edgeflare("replay", "worse", "--out", "replay", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("replay", "worse", "--out", "replay", home=home)
     assert "Traceback" not in ran.err
 
 
@@ -318,8 +307,7 @@ def test_a_model_pruned_before_is_judged_by_int8_models_of_its_float_model(home:
     shutil.copy(MNIST / "lenet5_pruned.onnx", home / "pruned.onnx")
     verdicts = []
     for name, reference in (("from-int8", "int8"), ("from-pruned", "int8:pruned.onnx")):
-        ran = edgeflare("run", *flags, "--reference", reference, "--out", name, home=home)
-        assert ran.code == 0, ran.err
+        ran = must_run("run", *flags, "--reference", reference, "--out", name, home=home)
         verdicts.append(ran.json["soundness"])
     assert [one["verdict"] for one in verdicts] == ["worse", "sound"]
     assert "int8-per-tensor-a of pruned.onnx" in verdicts[1]["references"]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaigns import Found, finished, found_in
-from command import DEMO_PAIR, Ran, edgeflare, environment
+from command import DEMO_PAIR, Ran, edgeflare, environment, must_run
 
 from edgeflare.store import Store
 
@@ -56,8 +56,7 @@ def when(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> Non
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Found:
     home = tmp_path_factory.mktemp("undisturbed")
-    ran = edgeflare(*ARGUMENTS, "--out", "whole", home=home)
-    assert ran.code == 0, ran.err
+    must_run(*ARGUMENTS, "--out", "whole", home=home)
     return found_in(home / "whole")
 
 
@@ -129,15 +128,13 @@ def test_an_interrupted_campaign_says_how_to_go_on_and_does(
     before = found_in(folder)
     assert 5 <= len(before) < SEEDS
 
-    ran = edgeflare("resume", folder, "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("resume", folder, "--json", home=tmp_path)
     assert ran.json["unfinished"] == 0
     after = found_in(folder)
     assert after == undisturbed
     assert all(after[key] == value for key, value in before.items())
 
-    again = edgeflare("resume", folder, home=tmp_path)
-    assert again.code == 0
+    again = must_run("resume", folder, home=tmp_path)
     assert "nothing is left" in again.err
 
 
@@ -242,8 +239,7 @@ def test_a_changed_library_is_named_and_force_goes_on(interrupted: Path) -> None
     refused = edgeflare("resume", interrupted, home=home)
     assert refused.code == 2
     assert "onnxruntime was 0.0.1" in refused.sentence
-    forced = edgeflare("resume", interrupted, "--force", "--json", home=home)
-    assert forced.code == 0, forced.err
+    forced = must_run("resume", interrupted, "--force", "--json", home=home)
     assert forced.json["unfinished"] == 0
     assert any("--force although onnxruntime" in notice for notice in forced.json["notices"])
 
@@ -261,8 +257,7 @@ def test_other_bits_of_the_originals_answers_are_refused_and_force_goes_on(
     assert refused.code == 2
     assert "original answers otherwise" in refused.sentence
     assert "--force" in refused.sentence
-    forced = edgeflare("resume", interrupted, "--force", "--json", home=home)
-    assert forced.code == 0, forced.err
+    forced = must_run("resume", interrupted, "--force", "--json", home=home)
     assert forced.json["unfinished"] == 0
     assert any("--force although" in notice for notice in forced.json["notices"])
 
@@ -272,8 +267,7 @@ def test_seeds_that_are_missing_do_not_matter_once_the_campaign_has_its_own(
     interrupted: Path,
 ) -> None:
     (interrupted.parent / "seeds.npz").unlink()
-    ran = edgeflare("resume", interrupted, "--json", home=interrupted.parent)
-    assert ran.code == 0, ran.err
+    ran = must_run("resume", interrupted, "--json", home=interrupted.parent)
     assert ran.json["unfinished"] == 0
 
 

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import pytest
-from command import edgeflare
+from command import must_run
 
 
 @pytest.mark.extended
 def test_no_false_alarm_on_this_machine_and_the_int8_model_is_found_out(tmp_path: Path) -> None:
-    ran = edgeflare("selftest", "--seeds", 2, "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("selftest", "--seeds", 2, "--json", home=tmp_path)
     result = ran.json
     assert result["passed"] is True
     assert [(pair["searches"], pair["false_alarms"]) for pair in result["pairs"]] == [(2, 0)] * 3

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import DEMO, DEMO_PAIR, edgeflare, environment
+from command import DEMO, DEMO_PAIR, edgeflare, environment, must_run
 
 TWINS = (
     *("--original", DEMO / "original.onnx", "--deployed", DEMO / "original.onnx"),
@@ -44,10 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def finished(home: Path) -> Path:
     devices = ("--device", "local", "--device", "local")
-    ran = edgeflare(
-        "run", *DEMO_PAIR, "--limit", 6, *devices, "--no-survey", "--out", "short", home=home
-    )
-    assert ran.code == 0, ran.err
+    must_run("run", *DEMO_PAIR, "--limit", 6, *devices, "--no-survey", "--out", "short", home=home)
     return home / "short"
 
 
@@ -80,8 +77,7 @@ def watching(home: Path, *flags: str) -> "subprocess.Popen[str]":
 
 
 def status(home: Path, folder: str = "long") -> dict[str, Any]:
-    ran = edgeflare("status", folder, "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("status", folder, "--json", home=home)
     told: dict[str, Any] = ran.json
     return told
 
@@ -139,10 +135,9 @@ def test_show_reports_what_each_device_did(home: Path, finished: Path) -> None:
 @pytest.mark.extended
 def test_replicas_are_compared(home: Path) -> None:
     devices = ("--device", "local", "--device", "local", "--fleet", "replicate")
-    ran = edgeflare(
+    ran = must_run(
         "run", *DEMO_PAIR, "--limit", 3, *devices, "--no-survey", "--out", "replicas", home=home
     )
-    assert ran.code == 0, ran.err
     assert "triggers of" in ran.out
     summary = edgeflare("show", "replicas", "--json", home=home).json
     assert summary["replicas"] == ["local", "local#2"]
@@ -155,11 +150,9 @@ def test_replicas_are_compared(home: Path) -> None:
 @pytest.mark.extended
 def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -> None:
     common = ("run", *DEMO_PAIR, "--limit", 6)
-    ran = edgeflare(*common, "--total-queries", 15, "--out", "limited", home=home)
-    assert ran.code == 0, ran.err
+    must_run(*common, "--total-queries", 15, "--out", "limited", home=home)
     for limit in (15, 40, 67):
-        some = edgeflare("resume", "limited", "--total-queries", limit, "--json", home=home)
-        assert some.code == 0, some.err
+        some = must_run("resume", "limited", "--total-queries", limit, "--json", home=home)
         assert some.json["unfinished"] > 0
         counted = some.json["total_queries"]
         assert sum(counted.values()) - counted["host_only"] <= limit
@@ -188,7 +181,6 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
     assert re.search(r"^local +up ", shown, re.MULTILINE)
 
     with watching(tmp_path) as watcher:
-        assert watcher.stdout is not None
         assert "0 of 20" in watcher.stdout.readline()
         watcher.send_signal(signal.SIGINT)
         _, err = watcher.communicate(timeout=60)
@@ -202,8 +194,7 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
     assert "campaign long" in lease["about"]
     (away,) = [report for name, report in ran.json.items() if name != "local"]
     assert "127.0.0.1" in away["error"]
-    ran = edgeflare("devices", "status", "local", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("devices", "status", "local", home=tmp_path)
     assert "campaign long" in ran.out
     assert "runtimes" in ran.out
 
@@ -224,7 +215,6 @@ def test_watching_ends_with_a_campaign_that_is_stopped(
 ) -> None:
     until(lambda: searching(tmp_path))
     with watching(tmp_path, "--json") as watcher:
-        assert watcher.stdout is not None
         assert json.loads(watcher.stdout.readline())["state"] == "running"
         running.terminate()
         _, err = running.communicate(timeout=60)

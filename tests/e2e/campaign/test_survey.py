@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from campaigns import all_of, found_in
-from command import DEMO, DEMO_PAIR, edgeflare, environment
+from command import DEMO, DEMO_PAIR, edgeflare, environment, must_run
 from small_models import wrong_in_the_dark_onnx
 
 from edgeflare import summarize
@@ -37,13 +37,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def faulty(home: Path) -> Path:
     """A survey of the demo's original against a copy that is wrong where an image is dark."""
     deployed = wrong_in_the_dark_onnx(ORIGINAL, home / "faulty.onnx")
-    ran = edgeflare(
+    ran = must_run(
         *("survey", "--original", ORIGINAL, "--deployed", deployed, *SEEDS),
         *("--family", "dim", "--family", "gain", "--family", "rotation", "--out", "faulty"),
         *NO_PURSUIT,
         home=home,
     )
-    assert ran.code == 0, ran.err
     assert "confident deviations" in ran.out
     return home / "faulty"
 
@@ -52,8 +51,6 @@ def test_a_fault_that_no_seed_shows_is_found_with_its_rate(faulty: Path) -> None
     summary = summarize(faulty)
     assert summary.by_status["seed-deviates"] == 0
     survey = summary.survey
-    assert survey is not None
-    assert survey.overall is not None
     assert survey.overall.deviations > 5
     assert survey.overall.inputs == 60
     assert 0 < survey.overall.low < survey.overall.rate < survey.overall.high < 1
@@ -85,8 +82,7 @@ def test_every_deviation_is_confirmed_and_sure(faulty: Path) -> None:
 
 
 def test_export_writes_every_input_and_pictures_of_the_findings(faulty: Path, home: Path) -> None:
-    ran = edgeflare("export", faulty, "files", "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("export", faulty, "files", "--json", home=home)
     rows = [json.loads(line) for line in (home / "files" / "survey.jsonl").read_text().splitlines()]
     findings = [row for row in rows if row["confident_deviation"]]
     assert len(rows) == 60
@@ -101,11 +97,8 @@ def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
     faulty: Path, home: Path
 ) -> None:
     survey = summarize(faulty).survey
-    assert survey is not None
-    assert survey.overall is not None
     found = f", 0 findings, {survey.overall.deviations} confident deviations of the survey"
-    ran = edgeflare("report", faulty, "--out", "page.html", home=home)
-    assert ran.code == 0
+    ran = must_run("report", faulty, "--out", "page.html", home=home)
     assert found in ran.sentence
     ran = edgeflare("report", faulty, "--format", "markdown", "--out", "page.md", home=home)
     assert ran.sentence.endswith(found)
@@ -122,11 +115,8 @@ def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
 
 @pytest.mark.extended
 def test_replay_sends_the_findings_again(faulty: Path, home: Path) -> None:
-    ran = edgeflare("replay", faulty, "--only", "triggers", "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("replay", faulty, "--only", "triggers", "--json", home=home)
     survey = summarize(faulty).survey
-    assert survey is not None
-    assert survey.overall is not None
     assert ran.json["counts"]["still"] == survey.overall.deviations
     healthy = edgeflare(
         *("replay", faulty, "--only", "triggers", "--deployed", DEMO / "deployed.tflite", "--json"),
@@ -138,19 +128,15 @@ def test_replay_sends_the_findings_again(faulty: Path, home: Path) -> None:
 def test_the_command_of_a_finding_sends_it_again(faulty: Path, home: Path) -> None:
     report = json.loads(edgeflare("report", faulty, "--format", "json", home=home).out)
     first = report["survey_findings"][0]
-    ran = edgeflare(*first["command"].split()[1:], home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run(*first["command"].split()[1:], home=home)
     assert f"{first['seed_id']} on local" in ran.out
     assert "last bit" in ran.out
 
 
 def test_a_corpus_keeps_the_findings(faulty: Path, home: Path) -> None:
-    ran = edgeflare("corpus", "add", "corpus", faulty, "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("corpus", "add", "corpus", faulty, "--json", home=home)
     (added,) = ran.json["campaigns"]
     survey = summarize(faulty).survey
-    assert survey is not None
-    assert survey.overall is not None
     assert added["new"] + added["near"] + added["known"] == survey.overall.deviations
     assert added["new"] > 0
 
@@ -161,12 +147,9 @@ def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_change
 ) -> None:
     common = ("run", *DEMO_PAIR, "--limit", 6, "--max-queries", 200, "--timeout", 0)
     for flags, out in (((), "with"), (("--no-survey",), "without")):
-        ran = edgeflare(*common, *flags, "--out", out, home=home)
-        assert ran.code == 0, ran.err
+        must_run(*common, *flags, "--out", out, home=home)
     assert found_in(home / "with") == found_in(home / "without")
     survey = summarize(home / "with").survey
-    assert survey is not None
-    assert survey.overall is not None
     assert survey.overall.deviations == 0
     assert survey.overall.low == 0 < survey.overall.high
     assert summarize(home / "without").survey is None
@@ -176,11 +159,10 @@ def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_change
 @pytest.mark.extended
 def test_more_seeds_do_not_change_those_that_are_there(home: Path) -> None:
     for limit in (3, 6):
-        ran = edgeflare(
+        must_run(
             *("survey", *DEMO_PAIR, *NO_PURSUIT, "--limit", limit, "--out", f"first-{limit}"),
             home=home,
         )
-        assert ran.code == 0, ran.err
     few, more = surveyed(home / "first-3"), surveyed(home / "first-6")
     names = {row[1] for row in few}
     mixed = {"mix"}
@@ -194,14 +176,12 @@ def test_devices_that_survey_for_themselves_are_asked_the_same(home: Path) -> No
     fleet = ("--device", "local", "--device", "local")
     common = ("survey", *DEMO_PAIR, "--limit", 4)
     for mode in ("split", "replicate"):
-        ran = edgeflare(*common, *fleet, "--fleet", mode, "--out", mode, home=home)
-        assert ran.code == 0, ran.err
+        must_run(*common, *fleet, "--fleet", mode, "--out", mode, home=home)
     split = [row[1:] for row in surveyed(home / "split")]
     both = surveyed(home / "replicate")
     for name in ("local", "local#2"):
         assert [row[1:] for row in both if row[0] == name] == split
     survey = summarize(home / "replicate").survey
-    assert survey is not None
     assert [one.device for one in survey.by_device] == ["local", "local#2"]
     assert survey.seeds == survey.seeds_in_all == 8
 
@@ -222,8 +202,7 @@ def test_a_killed_survey_is_resumed_to_what_it_would_have_been(home: Path) -> No
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    ran = edgeflare("resume", folder, home=home)
-    assert ran.code == 0, ran.err
+    must_run("resume", folder, home=home)
     assert all_of(folder) == all_of(home / "whole")
 
 
@@ -241,16 +220,14 @@ def test_a_query_limit_holds_for_the_survey_and_a_larger_one_goes_on(
 ) -> None:
     pair = ("--original", ORIGINAL, "--deployed", faulty.with_suffix(".onnx"), *SEEDS)
     common = ("survey", *pair, "--family", "dim", "--family", "gain")
-    ran = edgeflare(*common, "--total-queries", 35, "--out", "limited", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run(*common, "--total-queries", 35, "--out", "limited", home=home)
     assert "limit is reached" in ran.err
     for limit in (35, 80, 120, 1000):
         assert edgeflare("resume", "limited", "--total-queries", limit, home=home).code == 0
         counted = summarize(home / "limited").total_queries
         assert sum(counted.values()) - counted["host_only"] <= limit
         assert counted["survey"] > 0
-    whole = edgeflare(*common, "--out", "unlimited", home=home)
-    assert whole.code == 0
+    must_run(*common, "--out", "unlimited", home=home)
     assert surveyed(home / "limited") == surveyed(home / "unlimited")
     assert summarize(home / "limited").unfinished == 0
 
@@ -289,11 +266,10 @@ def test_an_unknown_family_is_refused_before_anything_is_made(home: Path) -> Non
 
 @pytest.mark.extended
 def test_a_control_surveys_the_original_against_itself(home: Path) -> None:
-    ran = edgeflare(
+    ran = must_run(
         *("survey", *DEMO_PAIR, *NO_PURSUIT, "--limit", 6, "--control", "--out", "controlled"),
         "--json",
         home=home,
     )
-    assert ran.code == 0, ran.err
     assert ran.json["control"]["surveyed"] == 18
     assert ran.json["control"]["survey_alarms"] == 0

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import DEMO_PAIR, edgeflare
+from command import DEMO_PAIR, edgeflare, must_run
 from stand_ins import on_path, stand_in
 
 pytestmark = [
@@ -24,8 +24,7 @@ def test_a_campaign_on_a_device_that_was_slowed_down(
 ) -> None:
     stand_in(tmp_path / "bin", "vcgencmd", "echo throttled=0x50005")
     on_path(monkeypatch, tmp_path / "bin")
-    ran = edgeflare("demo", "--seeds", "8", "--out", "hot", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("demo", "--seeds", "8", "--out", "hot", home=tmp_path)
     assert "local was slowed" in ran.err
     assert SLOWED in ran.err
     assert SLOWED in ran.out
@@ -44,8 +43,7 @@ def test_a_campaign_on_a_device_that_was_slowed_down(
     assert 0 < local["latency_median_s"] <= local["latency_p99_s"] * 1.02
     assert local["latency_p99_s"] <= local["latency_max_s"] * 1.02
 
-    report = edgeflare("export", "hot", "out", "--json", home=tmp_path)
-    assert report.code == 0, report.err
+    must_run("export", "hot", "out", "--json", home=tmp_path)
     with (tmp_path / "out" / "telemetry.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert sum(int(row["queries"]) for row in rows) == local["queries"]
@@ -60,14 +58,10 @@ def test_a_paused_campaign_goes_on_counting_and_a_device_at_full_speed_marks_non
     stand_in(tmp_path / "bin", "vcgencmd", "echo throttled=0x50000")  # it was slow once, before
     on_path(monkeypatch, tmp_path / "bin")
     flags = ("--limit", 6, "--max-queries", 40, "--strategy", "dflare", "--concurrency", 1)
-    ran = edgeflare(
-        "run", *DEMO_PAIR, *flags, "--total-queries", 15, "--out", "cool", home=tmp_path
-    )
-    assert ran.code == 0, ran.err
+    must_run("run", *DEMO_PAIR, *flags, "--total-queries", 15, "--out", "cool", home=tmp_path)
     paused = edgeflare("show", "cool", "--json", home=tmp_path).json
     (first,) = paused["telemetry"]
-    ran = edgeflare("resume", "cool", "--total-queries", 100000, home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("resume", "cool", "--total-queries", 100000, home=tmp_path)
     assert "median ms" in ran.out
     assert "seconds by the" in ran.out
     assert "slowed down in" not in ran.err

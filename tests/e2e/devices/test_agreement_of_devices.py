@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
-from command import DEMO, Ran, edgeflare
+from command import DEMO, Ran, must_run
 
 pytestmark = pytest.mark.extended
 
@@ -34,9 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ran(home: Path) -> Ran:
     command = ("demo", "--device", "local", "--device", "plain", "--fleet", "replicate")
-    done = edgeflare(*command, "--seeds", SEEDS, "--out", "both", "--json", home=home)
-    assert done.code == 0, done.err
-    return done
+    return must_run(*command, "--seeds", SEEDS, "--out", "both", "--json", home=home)
 
 
 def answers(samples: np.ndarray, resolver: OpResolverType) -> np.ndarray:
@@ -119,7 +117,6 @@ def test_only_the_runtime_differs_and_show_says_so(home: Path, ran: Ran) -> None
             "side": "runtime",
         }
     ]
-    shown = edgeflare("show", "both", home=home)
-    assert shown.code == 0, shown.err
+    shown = must_run("show", "both", home=home)
     assert f"plain: {pair['on_both']}" in shown.out
     assert "delegate XNNPACK, 14" in shown.out

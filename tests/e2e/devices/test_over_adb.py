@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from adb_server import FakeAdbServer, Phone, adb_server
 from campaigns import Found, found_in
-from command import DEMO_PAIR, edgeflare
+from command import DEMO_PAIR, edgeflare, must_run
 from ssh_servers import SshServer
 
 __all__ = ["adb_server"]
@@ -30,8 +30,7 @@ def home(tmp_path: Path, asyncssh_server: SshServer, adb_server: FakeAdbServer) 
 
 
 def run(home: Path, device: str, name: str, *more: object) -> Found:
-    ran = edgeflare("run", *DEMO_PAIR, *SEARCH, "--device", device, "--out", name, *more, home=home)
-    assert ran.code == 0, ran.err
+    must_run("run", *DEMO_PAIR, *SEARCH, "--device", device, "--out", name, *more, home=home)
     return found_in(home / name)
 
 
@@ -49,8 +48,7 @@ def test_a_phone_is_trusted_and_finds_what_this_machine_finds(
     assert unknown.code == 3
     assert "edgeflare devices trust" in unknown.out + unknown.err
     print_ = asyncssh_server.fingerprint
-    trusted = edgeflare("devices", "trust", "adb://", "--fingerprint", print_, home=home)
-    assert trusted.code == 0, trusted.err
+    must_run("devices", "trust", "adb://", "--fingerprint", print_, home=home)
     assert run(home, "phone", "by-ssh", "--concurrency", 4) == local
     adb_server.phones.append(Phone("9A"))
     two = edgeflare("devices", "trust", "adb://", home=home)
@@ -66,8 +64,7 @@ def test_a_cable_that_is_pulled_again_and_again_changes_nothing(
     phone = adb_server.phone("R58M")
     phone.comes_back = True
     phone.offline_after = 80_000
-    ran = edgeflare("run", *DEMO_PAIR, *SEARCH, "--device", "shell", "--out", "cut", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("run", *DEMO_PAIR, *SEARCH, "--device", "shell", "--out", "cut", home=home)
     assert found_in(home / "cut") == local
     assert "is back" in ran.err
     assert adb_server.asked.count("host:reconnect-offline") >= 2

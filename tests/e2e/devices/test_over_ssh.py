@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import Found, found_in
-from command import DEMO_PAIR, edgeflare
+from command import DEMO_PAIR, edgeflare, must_run
 from ssh_servers import SshServer
 
 from edgeflare.types import Status
@@ -31,7 +31,7 @@ def home(tmp_path: Path, openssh_server: SshServer) -> Path:
 
 
 def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> Found:
-    ran = edgeflare(
+    must_run(
         "run",
         *DEMO_PAIR,
         "--no-survey",
@@ -46,7 +46,6 @@ def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> 
         *more,
         home=home,
     )
-    assert ran.code == 0, ran.err
     found = found_in(home / name)
     assert len(found) == SEEDS
     return found
@@ -63,10 +62,8 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     shown = edgeflare("devices", "trust", "board", home=home)
     assert shown.code == 3
     fingerprint = next(word for word in shown.err.split() if word.startswith("SHA256:"))
-    trusted = edgeflare("devices", "trust", "board", "--fingerprint", fingerprint, home=home)
-    assert trusted.code == 0, trusted.err
-    again = edgeflare("devices", "trust", "board", home=home)
-    assert again.code == 0
+    must_run("devices", "trust", "board", "--fingerprint", fingerprint, home=home)
+    again = must_run("devices", "trust", "board", home=home)
     assert "trusted already" in again.err
     checked = edgeflare("devices", "check", "board", "--json", home=home)
     assert checked.code == 0, checked.out + checked.err
@@ -87,8 +84,7 @@ def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
     (home / ".ssh" / "id_ed25519").symlink_to(openssh_server.key)
     assert run(home, address, "by-address", 16, "--python", sys.executable, *dflare) == local
 
-    pruned = edgeflare("devices", "prune", "board", "--all", home=home)
-    assert pruned.code == 0, pruned.err
+    must_run("devices", "prune", "board", "--all", home=home)
     left = [path for path in (home / "cache").rglob("*") if path.is_file()]
     assert {path.parent.name for path in left} <= {"leases"}
 
@@ -106,13 +102,7 @@ def test_trust_warns_of_a_key_that_changed(home: Path, openssh_server: SshServer
 
 
 def test_an_unknown_host_key_stops_a_run_before_anything_is_made(home: Path) -> None:
-    ran = edgeflare(
-        "run",
-        *DEMO_PAIR,
-        "--device",
-        "board",
-        home=home,
-    )
+    ran = edgeflare("run", *DEMO_PAIR, "--device", "board", home=home)
     assert ran.code == 3
     assert "devices trust" in ran.sentence
     assert not (home / "campaigns").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import edgeflare
+from command import must_run
 from virtual_board import VirtualBoard
 
 pytestmark = [pytest.mark.virtual, pytest.mark.extended]
@@ -16,8 +16,7 @@ ON_THE_DEVICE = ("seed", "survey", "search", "confirmation", "measuring")
 
 
 def demo(board: VirtualBoard, home: Path, *words: object) -> dict[str, Any]:
-    ran = edgeflare("demo", *words, "--json", home=home, extra=board.environment)
-    assert ran.code == 0, ran.err
+    ran = must_run("demo", *words, "--json", home=home, extra=board.environment)
     answer: dict[str, Any] = json.loads(ran.out)
     return answer
 

@@ -67,7 +67,6 @@ def explained(folder: Path, device: dict[str, Any], **limits: Any) -> Explanatio
 def check_main_layer(found: Explanation, tensor: str) -> None:
     """Check that one layer makes the change of nearly all findings, and all layers add up to it."""
     layers = found.device_layers
-    assert layers is not None, found.notices
     assert (layers.original, layers.deployed, layers.disturbed) == (MODEL.name, MODEL.name, ())
     assert layers.changed <= 1e-6
     names = [one.name for one in layers.layers]
@@ -114,7 +113,6 @@ def test_an_answer_that_reading_changes_is_left_out(tmp_path: Path) -> None:
     first, second = (planted(tmp_path, one)[0] for one in (CONVOLUTION, DENSE))
     settings = {"python": python_with(tmp_path, loads(first, second))}
     found = explained(tmp_path / "out", settings)
-    assert found.device_layers is not None
     assert len(found.device_layers.disturbed) == len(found.findings) >= 6
     assert found.device_layers.layers == ()
     assert found.notices[-1] == Remark("disturbed", {"findings": len(found.findings)})
@@ -154,7 +152,6 @@ def test_a_tensor_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
         "right.get_tensor = infinite\n"
     )
     found = explained(tmp_path / "out", {"python": python_with(tmp_path, loads(wrong) + change)})
-    assert found.device_layers is not None
     assert len(found.device_layers.disturbed) == len(found.findings) >= 6
 
 
@@ -165,5 +162,4 @@ def test_queries_for_tensors_keep_to_the_limit(tmp_path: Path) -> None:
     found = explained(tmp_path / "out", settings, device_queries=14)
     assert len(found.findings) == 3
     assert found.device_queries <= 14
-    assert found.device_layers is not None
     assert len(found.device_layers.contributions) == 3

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import DEMO, edgeflare
+from command import DEMO, edgeflare, must_run
 from ssh_servers import SshServer
 
 from edgeflare.analysis import agreements, clusters
@@ -41,15 +41,13 @@ def inventory(folder: Path, server: SshServer) -> Path:
 def test_devices_that_answer_alike_are_told_with_what_they_share(
     tmp_path: Path, openssh_server: SshServer
 ) -> None:
-    ran = edgeflare(
+    must_run(
         "run", "--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite",
         "--seeds", DEMO / "seeds.npz", "--limit", 10, "--no-survey", "--out", "out", home=tmp_path,
     )  # fmt: skip
-    assert ran.code == 0, ran.err
     asked = [word for name in KERNELS for word in ("--device", name)]
     listed = ("--inventory", inventory(tmp_path, openssh_server))
-    told = edgeflare("explain", "out", *asked, *listed, home=tmp_path)
-    assert told.code == 0, told.err
+    told = must_run("explain", "out", *asked, *listed, home=tmp_path)
     assert "second answer alike" in told.out
     assert "kernels reference" in told.out
     assert "two decide alike" in told.out
@@ -64,8 +62,7 @@ def test_devices_that_answer_alike_are_told_with_what_they_share(
         pairs, _ = agreements(store)
     assert [one.devices for one in clusters(pairs)] == [("first", "second"), ("plain",)]
     assert "second answer alike" in edgeflare("show", "out", home=tmp_path).out
-    own = edgeflare("explain", "out", home=tmp_path)  # the devices' answers stay beside it
-    assert own.code == 0, own.err
+    own = must_run("explain", "out", home=tmp_path)  # the devices' answers stay beside it
     assert "answer alike" not in own.out
     kept = {one.name.split("-")[0] for one in (tmp_path / "out" / "explanation").iterdir()}
     assert kept == {"control", "compression", "kernels", "device"}

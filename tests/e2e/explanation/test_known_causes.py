@@ -124,7 +124,6 @@ def test_between_float_files_a_difference_is_conversion(tmp_path: Path) -> None:
     found = explained(tmp_path / "out", ORIGINAL, deployed, DIGITS)
     assert set(found.counts) == {"conversion"}
     assert not codes(found) & {"no float model", "no runtime here"}
-    assert found.layers is not None
     assert len(found.layers.contributions) == len(found.findings)
 
 

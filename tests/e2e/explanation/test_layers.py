@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from command import DEMO, edgeflare
+from command import DEMO, edgeflare, must_run
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
@@ -95,11 +95,10 @@ def margin(answer: Any, labels: tuple[int, int]) -> float:
 
 
 def test_layers_of_another_format_are_found_by_their_values(tmp_path: Path) -> None:
-    ran = edgeflare(
+    must_run(
         "run", "--original", FLOAT, "--deployed", DEMO / "deployed.tflite", "--no-survey",
         "--seeds", DEMO / "seeds.npz", "--limit", 6, "--out", "out", home=tmp_path,
     )  # fmt: skip
-    assert ran.code == 0, ran.err
     told = edgeflare("explain", "out", "--node-data", "nodes.json", home=tmp_path)
     assert "each layer changes" in told.out
     found = json.loads(edgeflare("explain", "out", "--json", home=tmp_path).out)["layers"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import found_in
-from command import DEMO, edgeflare
+from command import DEMO, edgeflare, must_run
 from planted_causes import FLOAT, coarse
 
 from edgeflare.answers.oracles import margin
@@ -16,11 +16,10 @@ from edgeflare.store import Store
 @pytest.mark.extended
 def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) -> None:
     more = ("--seeds", DEMO / "seeds.npz", "--limit", 6, "--no-survey", "--out", "out")
-    ran = edgeflare(
+    must_run(
         "run", "--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite",
         "--strategy", "dflare", *more, home=tmp_path,
     )  # fmt: skip
-    assert ran.code == 0, ran.err
     before = found_in(tmp_path / "out")
     shrunk = json.loads(edgeflare("shrink", "out", "--json", home=tmp_path).out)
     assert found_in(tmp_path / "out") == before
@@ -72,11 +71,10 @@ def test_triggers_come_nearer_and_the_campaign_stays_as_it_is(tmp_path: Path) ->
 
 def test_a_campaign_without_a_trigger_has_nothing_to_shrink(tmp_path: Path) -> None:
     more = ("--seeds", DEMO / "seeds.npz", "--limit", 2, "--no-survey", "--strategy", "none")
-    ran = edgeflare(
+    must_run(
         "run", "--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite",
         *more, "--out", "out", home=tmp_path,
     )  # fmt: skip
-    assert ran.code == 0, ran.err
     for command in ("shrink", "explain"):
         refused = edgeflare(command, "out", home=tmp_path)
         assert refused.code == 2
@@ -85,11 +83,10 @@ def test_a_campaign_without_a_trigger_has_nothing_to_shrink(tmp_path: Path) -> N
 
 @pytest.mark.extended
 def test_deviations_of_the_survey_shrink_in_their_parameters(tmp_path: Path) -> None:
-    ran = edgeflare(
+    must_run(
         "run", "--original", FLOAT, "--deployed", coarse(tmp_path / "coarse.onnx", 1),
         "--seeds", DEMO / "seeds.npz", "--strategy", "none", "--out", "out", home=tmp_path,
     )  # fmt: skip
-    assert ran.code == 0, ran.err
     shrunk = json.loads(edgeflare("shrink", "out", "--json", home=tmp_path).out)
     moved = [one for one in shrunk["findings"] if one["sample"] is not None]
     assert len(moved) >= 5

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from command import edgeflare
+from command import edgeflare, must_run
 from demo_detectors import DETECTION_DEMO, answers, with_one_scale
 from numpy.typing import NDArray
 
@@ -31,8 +31,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pair = ("--original", DETECTION_DEMO / "original.onnx", "--deployed", deployed)
     np.savez(folder / "seeds.npz", images=images())
     flags = ("--seeds", folder / "seeds.npz", "--no-survey")
-    ran = edgeflare("run", *pair, *flags, "--strategy", "none", "--out", "out", home=folder)
-    assert ran.code == 0, ran.err
+    must_run("run", *pair, *flags, "--strategy", "none", "--out", "out", home=folder)
     return folder / "out"
 
 
@@ -40,8 +39,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(campaign: Path) -> dict[str, Any]:
     names = ("int8-per-channel", "int8-head-split")
     wanted = (word for name in names for word in ("--recipe", name))
-    ran = edgeflare("repair", "recipes", campaign, *wanted, "--json", home=campaign.parent)
-    assert ran.code == 0, ran.err
+    ran = must_run("repair", "recipes", campaign, *wanted, "--json", home=campaign.parent)
     report: dict[str, Any] = ran.json
     return report
 
@@ -77,8 +75,7 @@ def test_scores_have_their_levels_back(found: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_it_is_told_in_objects(campaign: Path, found: dict[str, Any]) -> None:
     wanted = ("--recipe", "int8-head-split")
-    ran = edgeflare("repair", "recipes", campaign, *wanted, home=campaign.parent)
-    assert ran.code == 0, ran.err
+    ran = must_run("repair", "recipes", campaign, *wanted, home=campaign.parent)
     told = " ".join(ran.out.split())
     present = next(one for one in found["candidates"] if one["name"] == PRESENT)
     lost, of = present["objects"]["kinds"]["lost"], present["objects"]["original"]

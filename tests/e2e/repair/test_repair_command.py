@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import onnxruntime
 import pytest
-from command import DEMO, DEMO_PAIR, Ran, edgeflare
+from command import DEMO, DEMO_PAIR, Ran, edgeflare, must_run
 from virtual_board import VirtualBoard, within
 
 from edgeflare import search
@@ -32,8 +32,7 @@ FLAGS = ("--no-survey", "--strategy", "dflare")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign with triggering inputs of some thirty seed inputs."""
     home = tmp_path_factory.mktemp("home")
-    ran = edgeflare("run", *DEMO_PAIR, "--limit", 40, *FLAGS, "--out", "out", home=home)
-    assert ran.code == 0, ran.err
+    must_run("run", *DEMO_PAIR, "--limit", 40, *FLAGS, "--out", "out", home=home)
     return home / "out"
 
 
@@ -68,8 +67,7 @@ def check_answers(before: Path, after: Path, repair: Repair) -> None:
 
 @pytest.mark.extended
 def test_drepair_is_judged_on_other_inputs_and_searched_again(copy: Path, tmp_path: Path) -> None:
-    ran = edgeflare("repair", "train", "out", "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("repair", "train", "out", "--json", home=tmp_path)
     found = json.loads(ran.out)
     trained = found["trained"]
     examples = examples_of(copy)
@@ -108,8 +106,7 @@ def test_a_bound_on_what_is_induced_is_kept(copy: Path, tmp_path: Path) -> None:
 @pytest.mark.extended
 def test_a_new_search_is_bounded_and_says_what_it_may_cost(copy: Path, tmp_path: Path) -> None:
     args = ("repair", "abstain", "out", "--total-queries", 300)
-    ran = edgeflare(*args, "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run(*args, "--json", home=tmp_path)
     assert all(
         part in ran.err for part in ("3 new searches", "40 seeds", "300 device queries", "900")
     )
@@ -124,8 +121,7 @@ def test_a_new_search_is_bounded_and_says_what_it_may_cost(copy: Path, tmp_path:
 
 @pytest.mark.extended
 def test_an_abstaining_model_decides_only_above_its_margin(copy: Path, tmp_path: Path) -> None:
-    ran = edgeflare("repair", "abstain", "out", "--snippet", "python", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("repair", "abstain", "out", "--snippet", "python", home=tmp_path)
     assert "search by boundary" in ran.out
     found = edgeflare("repair", "abstain", "out", "--json", home=tmp_path).json
     told = found["abstention"]
@@ -178,8 +174,7 @@ def test_the_snippet_in_cpp_decides_as_the_repair_does(tmp_path: Path) -> None:
 
 @pytest.mark.extended
 def test_examples_are_files_with_the_originals_answers(copy: Path, tmp_path: Path) -> None:
-    ran = edgeflare("repair", "examples", "out", "set", home=tmp_path)
-    assert ran.code == 0, ran.err
+    must_run("repair", "examples", "out", "set", home=tmp_path)
     with (tmp_path / "set" / "examples.csv").open() as file:
         rows = list(csv.DictReader(file))
     with Store.open(copy) as store:
@@ -225,8 +220,7 @@ def test_a_repaired_campaign_is_explained_but_not_repaired_again(tmp_path: Path)
     refused = edgeflare("repair", "abstain", "again", home=tmp_path)
     assert refused.code == 2
     assert "model's own answers" in refused.err
-    explained = edgeflare("explain", "again", home=tmp_path)
-    assert explained.code == 0, explained.err
+    explained = must_run("explain", "again", home=tmp_path)
     assert "counts as compression" in (explained.out)
     assert "tensors end before" in explained.out
     save_repair(Repair(10, "probabilities", below=0.002), tmp_path / "r.npz")
@@ -238,8 +232,7 @@ def test_a_repaired_campaign_is_explained_but_not_repaired_again(tmp_path: Path)
 def test_repairs_that_cannot_be_made_or_used_are_told(copy: Path, tmp_path: Path) -> None:
     save_repair(Repair(4, "probabilities", below=0.1), tmp_path / "four.npz")
     (tmp_path / "text.npz").write_text("nothing")
-    few = edgeflare("run", *DEMO_PAIR, "--limit", 2, *FLAGS, "--out", "few", home=tmp_path)
-    assert few.code == 0
+    must_run("run", *DEMO_PAIR, "--limit", 2, *FLAGS, "--out", "few", home=tmp_path)
     refused: dict[str, Ran] = {
         "for 4 classes, and the deployed model has 10": run_with("four.npz", tmp_path),
         "is no repair that can be read": run_with("text.npz", tmp_path),
@@ -270,7 +263,6 @@ def test_a_board_repairs_as_this_machine_does(virtual_board: VirtualBoard, tmp_p
     with within(virtual_board.environment):
         search(DEMO / "original.onnx", model, seeds, "virtual", strategy="dflare", folder=out)
         found = train_campaign(out, random_seeds=1)
-    assert found.search is not None
     check_answers(out, Path(found.search.folder), load_repair(Path(found.path)))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from campaigns import finished as searches_finished
 from campaigns import found_in
-from command import DEMO, Ran, edgeflare, environment
+from command import DEMO, Ran, edgeflare, environment, must_run
 
 pytestmark = pytest.mark.extended
 
@@ -71,9 +71,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ran(home: Path) -> Ran:
     """A whole bench, in the folder ``whole``."""
-    ran = edgeflare("bench", "run", "suite.toml", "--out", "whole", home=home)
-    assert ran.code == 0, ran.err
-    return ran
+    return must_run("bench", "run", "suite.toml", "--out", "whole", home=home)
 
 
 @pytest.fixture
@@ -112,16 +110,14 @@ def test_a_run_shows_and_keeps_its_report(home: Path, ran: Ran) -> None:
 
 def test_show_reports_the_same_as_the_run_and_each_search_if_asked(bench: Path, ran: Ran) -> None:
     (bench / "report.md").unlink()
-    shown = edgeflare("bench", "show", bench, "--searches", home=bench.parent)
-    assert shown.code == 0, shown.err
+    shown = must_run("bench", "show", bench, "--searches", home=bench.parent)
     assert shown.out.startswith(ran.out)
     assert len(re.findall(r"seeds\.npz:\d", shown.out)) == 5 + 4 + 5
     assert (bench / "report.md").is_file()
 
 
 def test_show_as_json_agrees_with_the_campaigns(bench: Path) -> None:
-    shown = edgeflare("bench", "show", bench, "--json", "--searches", home=bench.parent)
-    assert shown.code == 0, shown.err
+    shown = must_run("bench", "show", bench, "--json", "--searches", home=bench.parent)
     dflare, uniform = shown.json["cells"]
     assert (dflare["searches"], uniform["searches"]) == (10, 4)
     searches = shown.json["searches"]
@@ -146,12 +142,11 @@ def test_show_of_a_bench_that_cannot_be_written_to_says_so(bench: Path, ran: Ran
 
 
 def test_the_flags_narrow_a_suite(home: Path) -> None:
-    ran = edgeflare(
+    ran = must_run(
         *("bench", "run", "suite.toml", "--pair", "LeNet 5", "--strategy", "dflare"),
         *("--seeds", 2, "--repeats", 1, "--max-queries", 3, "--out", "narrow", "--json"),
         home=home,
     )
-    assert ran.code == 0, ran.err
     assert "searches" not in ran.json
     (only,) = ran.json["cells"]
     assert (only["strategy"], only["seeds"], only["searches"]) == ("dflare", 2, 2)
@@ -160,8 +155,7 @@ def test_the_flags_narrow_a_suite(home: Path) -> None:
 
 def test_a_folder_is_chosen_where_none_is_named(home: Path) -> None:
     narrow = ("--strategy", "uniform", "--seeds", 1, "--max-queries", 1)
-    ran = edgeflare("bench", "run", "suite.toml", *narrow, home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("bench", "run", "suite.toml", *narrow, home=home)
     (folder,) = (home / "benches").iterdir()
     assert folder.name.startswith("tiny-2")
     assert str(Path("benches") / folder.name) in ran.sentence
@@ -227,8 +221,7 @@ def test_an_interrupted_bench_goes_on_as_if_nothing_had_been(home: Path, ran: Ra
     shown = edgeflare("bench", "show", folder, home=home)
     assert "finished" in shown.out
     assert "the bench is finished" not in shown.out
-    resumed = edgeflare("bench", "resume", folder, "--json", home=home)
-    assert resumed.code == 0, resumed.err
+    resumed = must_run("bench", "resume", folder, "--json", home=home)
     assert resumed.json["unfinished"] == resumed.json["missing"] == []
     for name in CELLS:
         assert found_in(cell(folder, name)) == found_in(cell(home / "whole", name))
@@ -324,18 +317,14 @@ def test_the_packaged_suites_are_listed(tmp_path: Path) -> None:
 
 def test_each_file_is_looked_for_in_several_folders_of_data(home: Path, tmp_path: Path) -> None:
     models, seeds = tmp_path / "models", tmp_path / "seeds"
-    for folder, names in (
-        (models, ("original.onnx", "deployed.tflite")),
-        (seeds, ("seeds.npz",)),
-    ):
+    for folder, names in ((models, ("original.onnx", "deployed.tflite")), (seeds, ("seeds.npz",))):
         folder.mkdir()
         for name in names:
             shutil.copy(DEMO / name, folder)
     suite = write_suite(tmp_path, ("{demo}", "{data}"), ("seeds = 5", "seeds = 1"))
     few = (str(suite), "--strategy", "uniform", "--seeds", "1")
     data = ("--data", str(models), "--data", str(seeds))
-    ran = edgeflare("bench", "run", *few, *data, "--out", str(tmp_path / "out"), home=home)
-    assert ran.code == 0, ran.err
+    must_run("bench", "run", *few, *data, "--out", str(tmp_path / "out"), home=home)
     (pair,) = json.loads((tmp_path / "out" / "bench.json").read_text())["suite"]["pairs"]
     assert pair["original"]["path"] == str(models / "original.onnx")
     assert pair["seeds"]["path"] == str(seeds / "seeds.npz")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from command import DEMO, Ran, edgeflare
+from command import DEMO, Ran, edgeflare, must_run
 from small_models import prune
 
 pytestmark = pytest.mark.extended
@@ -56,8 +56,7 @@ def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
 ) -> None:
     copy = Path(shutil.copy(five.models["two-fifths"], tmp_path / "copy.onnx"))
     own = five.out / "two-fifths"
-    one = edgeflare("compare", own, copy, "--out", "a", "--json", home=tmp_path)
-    assert one.code == 0, one.err
+    one = must_run("compare", own, copy, "--out", "a", "--json", home=tmp_path)
     (duel,) = one.json["duels"]
     assert (duel["difference"], duel["interval"], duel["verdict"]) == (0, [0, 0], "tie")
     assert [each["place"] for each in one.json["candidates"]] == [1, 1]
@@ -65,8 +64,7 @@ def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
 
     run = ("run", "--deployed", copy, *FLAGS, "--seed", 77, "--out", "b")
     assert edgeflare(*run, home=tmp_path).code == 0
-    other = edgeflare("compare", own, "b", "--json", home=tmp_path)
-    assert other.code == 0, other.err
+    other = must_run("compare", own, "b", "--json", home=tmp_path)
     (duel,) = other.json["duels"]
     assert duel["difference"] != 0
     assert duel["verdict"] == "tie"
@@ -89,8 +87,7 @@ def test_one_that_cannot_be_loaded_is_reported_and_the_others_are_ranked(
 def test_the_papers_measure_has_the_papers_search(five: Five, tmp_path: Path) -> None:
     models = [five.models["most"], five.models["fifth"]]
     flags = (*PAIR, "--limit", 8, "--measure", "queries", "--max-queries", 60, "--out", "out")
-    ran = edgeflare("compare", *models, *flags, "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("compare", *models, *flags, "--json", home=tmp_path)
     assert [one["name"] for one in ran.json["candidates"]] == ["fifth", "most"]
     assert ran.json["measure"] == "queries"
 
@@ -99,19 +96,10 @@ def test_the_papers_measure_has_the_papers_search(five: Five, tmp_path: Path) ->
     ("arguments", "said"),
     [
         ([DEMO / "deployed.tflite"], "two candidates"),
-        (
-            [DEMO / "deployed.tflite", DEMO / "original.tflite"],
-            "--original and --seeds",
-        ),
-        (
-            [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR[:2]],
-            "--original MODEL",
-        ),
+        ([DEMO / "deployed.tflite", DEMO / "original.tflite"], "--original and --seeds"),
+        ([DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR[:2]], "--original MODEL"),
         ([DEMO / "deployed.tflite", DEMO / "seeds.npz", *PAIR], "tell the runtime"),
-        (
-            [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR, "--level", 2],
-            "level is 2",
-        ),
+        ([DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR, "--level", 2], "level is 2"),
         ([DEMO / "deployed.tflite", "gone.onnx", *PAIR], "model file"),
         (
             [DEMO / "deployed.tflite", DEMO / "original.tflite", *PAIR, "--measure", "x"],

@@ -1,7 +1,7 @@
 """A corpus over three campaigns and replays, as a user drives it."""
 
 import pytest
-from command import DEMO, edgeflare
+from command import DEMO, edgeflare, must_run
 
 from edgeflare.analysis import add_to_corpus, corpus_summary
 
@@ -13,8 +13,7 @@ def home(tmp_path_factory):
     """A home with a campaign "found" of six seeds, and a corpus "corpus" with its triggers."""
     folder = tmp_path_factory.mktemp("home")
     assert edgeflare("demo", "--seeds", 6, "--out", "found", home=folder).code == 0
-    added = edgeflare("corpus", "add", "corpus", "found", "--json", home=folder)
-    assert added.code == 0, added.err
+    added = must_run("corpus", "add", "corpus", "found", "--json", home=folder)
     assert added.json["campaigns"][0]["new"] == added.json["entries"] > 3
     return folder
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import Ran, edgeflare
+from command import Ran, edgeflare, must_run
 from shown_numbers import numbers
 
 from edgeflare import run_campaign
@@ -197,8 +197,7 @@ def test_experiment_and_server_may_come_from_the_environment_and_files_go_along(
 ) -> None:
     home = finished.parent
     said = {"MLFLOW_TRACKING_URI": database, "MLFLOW_EXPERIMENT_NAME": "of the shell"}
-    ran = edgeflare("export", finished.name, "out", "--mlflow", home=home, extra=said)
-    assert ran.code == 0, ran.err
+    ran = must_run("export", finished.name, "out", "--mlflow", home=home, extra=said)
     files, run = ran.out.splitlines()
     assert numbers(files) == "1 1 6"
     assert "shell on sqlite:///" in run

@@ -19,7 +19,7 @@ from typing import Any
 import click
 import pytest
 import typer
-from command import DEMO, ROOT, edgeflare
+from command import DEMO, ROOT, edgeflare, must_run
 from pydantic import BaseModel
 
 from edgeflare import CampaignConfig, Device
@@ -126,8 +126,7 @@ def formats(home: Path) -> dict[str, Any]:
     pair = ["--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite"]
 
     def out(*arguments: object) -> str:
-        ran = edgeflare(*arguments, home=home)
-        assert ran.code == 0, ran.err
+        ran = must_run(*arguments, home=home)
         return ran.out
 
     def keys(*arguments: object) -> Any:

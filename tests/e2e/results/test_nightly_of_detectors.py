@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command import edgeflare
+from command import edgeflare, must_run
 from demo_detectors import DETECTION_DEMO, with_one_scale
 
 
@@ -21,8 +21,7 @@ def test_a_head_of_one_scale_makes_the_night_red_and_its_kind_is_named(tmp_path:
         'history = "history"\ndevices = ["local"]\n'
         '[[models]]\nname = "digits"\ncampaign = "campaign.toml"\n'
     )
-    first = edgeflare("nightly", "nightly.toml", home=tmp_path)
-    assert first.code == 0, first.err
+    must_run("nightly", "nightly.toml", home=tmp_path)
     with_one_scale(tmp_path / "digits.onnx")
     second = edgeflare("nightly", "nightly.toml", home=tmp_path)
     assert second.code == 1, second.err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import found_in
-from command import DEMO, DEMO_PAIR, edgeflare, environment
+from command import DEMO, DEMO_PAIR, edgeflare, environment, must_run
 from small_models import damaged_onnx
 from typer.testing import CliRunner
 
@@ -243,8 +243,7 @@ def test_a_corpus_is_replayed_with_the_models_of_a_campaign(campaign: Path, tmp_
 def test_one_trigger_is_reproduced_to_the_last_bit_and_leaves_nothing_behind(
     campaign: Path, tmp_path: Path
 ) -> None:
-    ran = edgeflare("replay", campaign, "--trigger", "seeds.npz:3", "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("replay", campaign, "--trigger", "seeds.npz:3", "--json", home=tmp_path)
     (one,) = ran.json["triggers"]
     assert one["bit_equal"] is True
     assert (one["state"], one["device"], one["found_on"]) == ("still", "local", "local")
@@ -258,8 +257,7 @@ def test_a_reproduction_on_another_model_shows_both_answers_then_and_now(
     campaign: Path, tmp_path: Path
 ) -> None:
     flags = ("--trigger", "seeds.npz:3", "--deployed", DEMO / "original.tflite")
-    ran = edgeflare("replay", campaign, *flags, home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("replay", campaign, *flags, home=tmp_path)
     assert "seeds.npz:3 on local" in ran.out
     assert "original's answer alone" in ran.out
     assert ran.out.count("when found") == ran.out.count(" now ") == 2
@@ -267,8 +265,7 @@ def test_a_reproduction_on_another_model_shows_both_answers_then_and_now(
 
 def test_the_command_reports_counts_and_where_everything_is(campaign: Path, tmp_path: Path) -> None:
     worse = damaged_onnx(tmp_path / "worse.onnx", 0.5)
-    ran = edgeflare("replay", campaign, "--deployed", worse, "--patience", 60, home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("replay", campaign, "--deployed", worse, "--patience", 60, home=tmp_path)
     assert "\nreplay: on local\n" in ran.err
     assert "search: " not in ran.err
     (folder,) = (tmp_path / "campaigns").glob("worse-replay-*")
@@ -332,10 +329,9 @@ def test_what_can_not_be_replayed_is_reported_in_a_sentence(
 def test_a_run_without_a_search_compares_the_seeds_and_its_replay_has_no_triggers(
     tmp_path: Path,
 ) -> None:
-    ran = edgeflare(
+    ran = must_run(
         "run", *DEMO_PAIR, "--limit", 5, "--strategy", "none", "--out", "plain", home=tmp_path
     )
-    assert ran.code == 0, ran.err
     assert "success rate" not in ran.out
     again = edgeflare("replay", "plain", "--json", home=tmp_path)
     assert "triggering input" in again.err

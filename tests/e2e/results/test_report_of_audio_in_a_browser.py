@@ -148,11 +148,7 @@ def test_keywords_are_filtered_by_their_classes(window: Browser, reports: dict[s
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
-    ("kind", "theme", "size"),
-    [
-        ("keywords", "light", DESKTOP),
-        ("speech", "dark", PHONE),
-    ],
+    ("kind", "theme", "size"), [("keywords", "light", DESKTOP), ("speech", "dark", PHONE)]
 )
 def test_anybody_can_read_a_report_of_sounds(
     window: Browser,

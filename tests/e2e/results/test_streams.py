@@ -151,9 +151,7 @@ def in_this_process(
     return end.value.code, out, err
 
 
-def test_streams_that_another_program_has_set_stay_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_streams_that_another_program_has_set_stay_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = in_this_process(monkeypatch, cli.app)
     assert code == 0
     assert out.getvalue().startswith("edgeflare ")

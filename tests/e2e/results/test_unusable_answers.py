@@ -123,8 +123,7 @@ def device(infer: Callable[[np.ndarray], np.ndarray]) -> Any:
 
 
 @pytest.mark.parametrize(
-    "mode",
-    [pytest.param(one, marks=[] if one in QUICK else pytest.mark.extended) for one in MODES],
+    "mode", [pytest.param(one, marks=[] if one in QUICK else pytest.mark.extended) for one in MODES]
 )
 def test_no_report_takes_a_dead_models_answers_for_agreement(tmp_path: Path, mode: str) -> None:
     infer, kind = MODES[mode]
@@ -146,7 +145,6 @@ def test_no_report_takes_a_dead_models_answers_for_agreement(tmp_path: Path, mod
     suite = next(iter(ET.fromstring(report_text(folder, "junit"))))
     assert (suite.get("name"), suite.get("failures")) == ("answers", "1")
     failure = failure_text(folder)
-    assert failure is not None
     assert said in failure.splitlines()[0]
     (check,) = answers_checks(folder)
     assert (check.name, check.crossed) == (kind, True)
@@ -172,7 +170,6 @@ def test_a_verdict_against_references_is_never_sound(tmp_path: Path) -> None:
         tmp_path, MODES["all zeros"].infer, survey=survey, limits={"verdict": "sound"}
     )
     summary = summarize(folder)
-    assert summary.soundness is not None
     assert summary.soundness.verdict != "sound"
     assert summary.limits_crossed == ("verdict",)
 

@@ -107,7 +107,6 @@ def test_edgeflare_knows_the_format_and_reads_the_same_boxes(name: str, outputs:
     ).get_modelmeta()
     tensors = (TensorInfo("output0", (None, 14, 144), "float32"),)
     inferred = infer_format(tensors, (96, 96), metadata.custom_metadata_map)
-    assert inferred is not None
     assert inferred.options.kind == "yolo"
     reader = DetectionReader(tensors, inferred.options, (96, 96))
     output = outputs[MODELS.index(name)]

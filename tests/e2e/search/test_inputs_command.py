@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from command import DEMO, Ran, edgeflare
+from command import DEMO, Ran, edgeflare, must_run
 from onnx import TensorProto, compose, helper, numpy_helper
 
 from edgeflare_agent.preprocess import oriented
@@ -94,8 +94,7 @@ def test_a_model_made_for_images_upside_down_is_told(home: Path) -> None:
     flags = ran.json["pairs"][0]["flags"]
     seeds = ("--seeds", DEMO / "seeds.npz", "--limit", "4", "--strategy", "none", "--no-survey")
     pair = ("--original", "original.onnx", "--deployed", deployed, *seeds, "--json")
-    campaign = edgeflare("run", *pair, *flags, "--out", "flipped", home=home)
-    assert campaign.code == 0, campaign.err
+    campaign = must_run("run", *pair, *flags, "--out", "flipped", home=home)
     assert campaign.json["deployed_right"] == campaign.json["original_right"] > 0
 
 

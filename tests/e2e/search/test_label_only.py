@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from campaigns import found_in
-from command import DEMO, Ran, edgeflare
+from command import DEMO, Ran, edgeflare, must_run
 from small_models import label_onnx, label_tflite
 
 from edgeflare.store import Store
@@ -96,8 +96,7 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert run(whole, deployed).code == 0
     stopped = run(tmp_path, deployed, "--total-queries", 50, "--concurrency", 1)
     assert "searches are left" in stopped.err
-    resumed = edgeflare("resume", "campaign", "--total-queries", 100_000, home=tmp_path)
-    assert resumed.code == 0, resumed.err
+    must_run("resume", "campaign", "--total-queries", 100_000, home=tmp_path)
     assert found_in(tmp_path / "campaign") == found_in(whole / "campaign")
 
 
@@ -124,8 +123,7 @@ def test_a_float_is_taken_for_a_label_only_where_that_is_stated(tmp_path: Path) 
 def test_a_survey_gives_the_rate_and_no_total_variation(tmp_path: Path) -> None:
     deployed = label_onnx(ORIGINAL, tmp_path / "labels.onnx", bits=3)
     pair = ("--original", ORIGINAL, "--deployed", deployed, "--seeds", DEMO / "seeds.npz")
-    ran = edgeflare("survey", *pair, "--limit", 20, "--out", "surveyed", "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("survey", *pair, "--limit", 20, "--out", "surveyed", "--json", home=tmp_path)
     survey = ran.json["survey"]
     assert survey["overall"]["inputs"] == 60
     assert survey["mean_total_variation"] is None

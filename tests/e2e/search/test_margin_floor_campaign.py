@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import found_in
-from command import DEMO, Ran, edgeflare
+from command import DEMO, Ran, edgeflare, must_run
 
 from edgeflare.store import Store
 from edgeflare.types import Status
@@ -19,9 +19,7 @@ PAIR = (
 
 
 def run(home: Path, *flags: object) -> Ran:
-    ran = edgeflare("run", *PAIR, *flags, "--out", "campaign", home=home)
-    assert ran.code == 0, ran.err
-    return ran
+    return must_run("run", *PAIR, *flags, "--out", "campaign", home=home)
 
 
 @pytest.mark.extended
@@ -43,8 +41,7 @@ def test_both_models_are_sure_of_every_finding(tmp_path: Path) -> None:
     assert sum(one.host_only_queries for one in outcomes) > 0
     shown = edgeflare("show", "campaign", home=tmp_path)
     assert "least 0.2" in " ".join(shown.out.split())
-    exported = edgeflare("export", "campaign", "out", home=tmp_path)
-    assert exported.code == 0, exported.err
+    must_run("export", "campaign", "out", home=tmp_path)
     lines = (tmp_path / "out" / "triggers.jsonl").read_text().splitlines()
     assert [json.loads(line)["front"] for line in lines if '"found"' in line] == [
         [point._asdict() for point in one.front] for one in sorted(found, key=_position)
@@ -59,8 +56,7 @@ def test_a_resumed_campaign_finds_the_same_with_its_floor(tmp_path: Path) -> Non
     run(whole, *limits)
     stopped = run(tmp_path, *limits, "--total-queries", 100, "--concurrency", 1)
     assert "searches are left" in stopped.err
-    resumed = edgeflare("resume", "campaign", "--total-queries", 100_000, home=tmp_path)
-    assert resumed.code == 0, resumed.err
+    must_run("resume", "campaign", "--total-queries", 100_000, home=tmp_path)
     assert found_in(tmp_path / "campaign") == found_in(whole / "campaign")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from command import edgeflare
+from command import edgeflare, must_run
 from demo_detectors import DETECTION_DEMO, answers, decoded, with_one_scale
 
 
@@ -17,8 +17,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def campaign(home: Path) -> Path:
-    ran = edgeflare("demo", "--task", "detection", "--seeds", 6, "--out", "found", home=home)
-    assert ran.code == 0, ran.err
+    must_run("demo", "--task", "detection", "--seeds", 6, "--out", "found", home=home)
     return home / "found"
 
 
@@ -58,7 +57,7 @@ def test_a_head_under_one_scale_is_told_by_objects_that_are_lost(
     models = ("--original", DETECTION_DEMO / "original.onnx")
     models += ("--deployed", with_one_scale(tmp_path / "one_scale.onnx"))
     seeds = ("--seeds", DETECTION_DEMO / "seeds.npz")
-    ran = edgeflare(
+    ran = must_run(
         "run",
         *models,
         *seeds,
@@ -70,7 +69,6 @@ def test_a_head_under_one_scale_is_told_by_objects_that_are_lost(
         "--json",
         home=home,
     )
-    assert ran.code == 0, ran.err
     kinds = ran.json["detection"]["seeds"]["kinds"]
     assert kinds["lost"] >= 6
     assert kinds["lost"] > 3 * (kinds["ghost"] + kinds["class"] + kinds["shift"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import cv2
 import onnx
 import pytest
-from command import edgeflare
+from command import must_run
 from detector_models import FORMATS, detector_path
 
 PHOTOGRAPHS = ("coral_kite_and_cold.jpg", "coral_cat.jpg", "coral_bird.jpg")
@@ -32,8 +32,7 @@ def photographs(home: Path, shared_data: Path) -> Path:
 
 def run(home: Path, original: Path, deployed: Path, *more: object) -> dict[str, object]:
     models = ("--original", original, "--deployed", deployed)
-    ran = edgeflare("run", *models, *INPUT, *RULES, *more, "--json", home=home)
-    assert ran.code == 0, ran.err
+    ran = must_run("run", *models, *INPUT, *RULES, *more, "--json", home=home)
     found: dict[str, object] = ran.json["detection"]
     return found
 
@@ -46,8 +45,7 @@ def of_the_grid(home: Path, photographs: Path, shared_data: Path) -> dict[str, o
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
-    "kind",
-    [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in FORMATS],
+    "kind", [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in FORMATS]
 )
 def test_the_same_objects_differ_whatever_the_format(
     kind: str, home: Path, photographs: Path, shared_data: Path, of_the_grid: dict[str, object]

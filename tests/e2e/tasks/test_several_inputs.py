@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from command import Ran, edgeflare
+from command import Ran, edgeflare, must_run
 from onnx import TensorProto, helper
 from small_models import save_onnx
 
@@ -127,13 +127,12 @@ class Alone:
 
 def test_each_seed_is_asked_about_with_inputs_of_its_own(home: Path, tmp_path: Path) -> None:
     alone = Alone(home, fixed := stated_rows(tmp_path / "rows.npz", 8))
-    ran = edgeflare(
+    must_run(
         *("run", "--original", home / "original.onnx", "--deployed", home / "deployed.onnx"),
         *("--seeds", home / "seeds.npz", "--input", "scale=1/255", "--out", "out", "--json"),
         *("--fixed-inputs", fixed, "--max-queries", 60, "--workers", 2, "--limit", 7),
         home=tmp_path,
     )
-    assert ran.code == 0, ran.both
     with Store.open(tmp_path / "out") as store:
         assert alone.check_triggers(store) >= 5
         assert not store.state.partner_answers  # of an input that is no seed
@@ -172,8 +171,7 @@ def test_triggers_of_another_device_go_with_their_rows(home: Path, tmp_path: Pat
         )
         + f'[seeds]\npath = "{home / "seeds.npz"}"\n'
     )
-    ran = edgeflare("run", "campaign.toml", home=tmp_path)
-    assert ran.code == 0, ran.both
+    must_run("run", "campaign.toml", home=tmp_path)
     with Store.open(tmp_path / "out") as store:
         assert alone.check_triggers(store)
         for one in store.replays():

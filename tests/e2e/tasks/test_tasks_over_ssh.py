@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import edgeflare
+from command import must_run
 from ssh_servers import SshServer
 from value_models import VALUES, photographs, value_pair
 
@@ -63,8 +63,7 @@ def test_each_task_is_searched_stored_and_reported(
     original, deployed = value_pair(home, kind, inputs)
     models = ("--original", original, "--deployed", deployed, "--seeds", "seeds.npz")
     limits = ("--no-survey", "--max-queries", 60, "--workers", 0, "--device", "board")
-    ran = edgeflare("run", *models, *limits, *stated, "--out", "c", home=home)
-    assert ran.code == 0, ran.err
+    must_run("run", *models, *limits, *stated, "--out", "c", home=home)
 
     least = float(stated[-1]) if "--tolerance" in stated else 0.0
     with Store.open(home / "c") as store:
@@ -75,7 +74,5 @@ def test_each_task_is_searched_stored_and_reported(
         assert one.deployed is not None
         assert not decides_equally(one.original, one.deployed)
         assert disagreement(one.original, one.deployed) > least
-    reported = edgeflare("report", "c", "--format", "markdown", home=home)
-    assert reported.code == 0, reported.err
-    again = edgeflare("replay", "c", "--out", "again", home=home)
-    assert again.code == 0, again.err
+    must_run("report", "c", "--format", "markdown", home=home)
+    must_run("replay", "c", "--out", "again", home=home)

@@ -74,19 +74,13 @@ def test_no_phone(server: AdbServer) -> None:
 def test_several_phones_are_listed(server: AdbServer, attach: Attach) -> None:
     attach("R58M")
     attach("9A", state="unauthorized")
-    with pytest.raises(
-        UnreachableError,
-        match=r"9A \(unauthorized",
-    ):
+    with pytest.raises(UnreachableError, match=r"9A \(unauthorized"):
         choose(server, None, 5)
 
 
 def test_another_serial_than_those_attached(server: AdbServer, attach: Attach) -> None:
     attach("R58M")
-    with pytest.raises(
-        UnreachableError,
-        match=r"R58M \(Pixel",
-    ):
+    with pytest.raises(UnreachableError, match=r"R58M \(Pixel"):
         choose(server, "9A", 5)
 
 

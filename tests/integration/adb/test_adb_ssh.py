@@ -12,12 +12,7 @@ from ssh_servers import SshServer
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.open import connect
 from edgeflare.devices.transports.ssh.trust import fetch_host_key, trust_host_key
-from edgeflare.errors import (
-    AuthenticationError,
-    HostKeyError,
-    InventoryError,
-    UnreachableError,
-)
+from edgeflare.errors import AuthenticationError, HostKeyError, InventoryError, UnreachableError
 
 
 @pytest.fixture
@@ -95,10 +90,7 @@ def test_no_sshd_on_the_phone(trusted: Device, adb_server: FakeAdbServer) -> Non
 
 def test_a_key_that_is_refused(trusted: Device, ssh_server: SshServer) -> None:
     device = trusted.model_copy(update={"key": ssh_server.host_key})
-    with pytest.raises(
-        AuthenticationError,
-        match="tcp:8022 tcp:8022",
-    ):
+    with pytest.raises(AuthenticationError, match="tcp:8022 tcp:8022"):
         connect(device)
 
 

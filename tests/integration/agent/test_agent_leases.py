@@ -106,10 +106,7 @@ def test_an_old_agent_that_does_not_want_to_end_is_killed(tmp_path: Path) -> Non
     stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nraise LookupError\n"
     (package / "__init__.py").write_text(stubborn)
     environment = {**bare_environment(), "PYTHONPATH": str(package.parent)}
-    with (
-        AgentProcess(tmp_path, environment=environment) as first,
-        AgentProcess(tmp_path) as second,
-    ):
+    with AgentProcess(tmp_path, environment=environment) as first, AgentProcess(tmp_path) as second:
         first.load(dense_onnx(tmp_path / "m.onnx", [1, 8, 8, 1]), "onnx")
         assert_taken(first.lease("night"))
         assert_taken(second.lease("night"))

@@ -65,11 +65,7 @@ def test_fixed_inputs_that_make_no_sense_are_refused(loaded: AgentProcess) -> No
         ([TENS, TENS], {"fixed": ["b", "b"]}, "each input once"),
         ([], {"fixed": ["b"]}, "with an array for each"),
         ([TENS], {"fixed": ["b"], "rows": -1}, "rows must be a number of rows"),
-        (
-            [TENS[None]],
-            {"fixed": ["b"], "rows": 2},
-            "b: 1, seeds that are named: 2;",
-        ),
+        ([TENS[None]], {"fixed": ["b"], "rows": 2}, "b: 1, seeds that are named: 2;"),
         ([TENS[:, :3]], {"fixed": ["b"]}, "input b has shape 1 x 3, and 1 x 4 is needed"),
     ):
         assert words in refused(configure(loaded, arrays, **header))

@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_models import dense_onnx, two_inputs_onnx
-from stand_ins import (
-    bare_python,
-    old_python_stand_in,
-    python_at_start,
-    python_with_old_tflite,
-)
+from stand_ins import bare_python, old_python_stand_in, python_at_start, python_with_old_tflite
 
 from edgeflare.devices import (
     CheckLine,

@@ -19,12 +19,7 @@ from edgeflare.devices import Completed, Device, Stream
 from edgeflare.devices.provisioning.probe import Probe, how_to_install, probe, require
 from edgeflare.devices.provisioning.scripts import PROBE, run_script
 from edgeflare.devices.transports.local import LocalTransport
-from edgeflare.errors import (
-    DeviceError,
-    DeviceProtocolError,
-    DevicePythonError,
-    DeviceRuntimeError,
-)
+from edgeflare.errors import DeviceError, DeviceProtocolError, DevicePythonError, DeviceRuntimeError
 
 
 def look(python: str, cache: Path) -> Probe:

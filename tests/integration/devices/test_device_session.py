@@ -12,20 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeflare.devices import (
-    LOCAL,
-    Device,
-    DeviceSession,
-    Reply,
-    fingerprint_digest,
-    open_device,
-)
-from edgeflare.errors import (
-    DeviceError,
-    DevicePythonError,
-    ModelError,
-    UsageError,
-)
+from edgeflare.devices import LOCAL, Device, DeviceSession, Reply, fingerprint_digest, open_device
+from edgeflare.errors import DeviceError, DevicePythonError, ModelError, UsageError
 from edgeflare_agent.image_spec import InputSpec
 
 
@@ -66,9 +54,7 @@ def test_configure_holds_for_what_follows(session: DeviceSession, pair_input: In
     assert after.result().outputs[0] == pytest.approx(32.0)
 
 
-def test_many_requests_from_many_threads_each_get_their_own_answer(
-    session: DeviceSession,
-) -> None:
+def test_many_requests_from_many_threads_each_get_their_own_answer(session: DeviceSession) -> None:
     answers: dict[int, Future[Reply]] = {}
 
     def ask(values: range) -> None:

@@ -10,12 +10,7 @@ from pathlib import Path
 import pytest
 
 from edgeflare.devices.transports.local import LocalTransport
-from edgeflare.errors import (
-    DeviceError,
-    DevicePythonError,
-    DeviceTimeoutError,
-    UnreachableError,
-)
+from edgeflare.errors import DeviceError, DevicePythonError, DeviceTimeoutError, UnreachableError
 
 
 @pytest.fixture
@@ -87,9 +82,7 @@ def test_reading_and_writing_after_the_end(transport: LocalTransport) -> None:
         stream.write([b"x"])
 
 
-def test_close_ends_a_program_that_ignores_its_stdin_and_sigterm(
-    transport: LocalTransport,
-) -> None:
+def test_close_ends_a_program_that_ignores_its_stdin_and_sigterm(transport: LocalTransport) -> None:
     script = (
         "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
         "sys.stdout.write('x'); sys.stdout.flush(); time.sleep(600)"

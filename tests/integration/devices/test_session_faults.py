@@ -138,8 +138,7 @@ def test_agent_killed_in_a_request_fails_all_with_the_cause(
 
 
 @pytest.mark.parametrize(
-    ("status", "sentence"),
-    [(64, "than 3.8"), (65, "missing"), (66, "protocol"), (67, "suspended")],
+    ("status", "sentence"), [(64, "than 3.8"), (65, "missing"), (66, "protocol"), (67, "suspended")]
 )
 def test_exit_statuses_are_explained(start: Start, status: int, sentence: str) -> None:
     session = start(f"greet(); next_request(); os._exit({status})")

@@ -13,12 +13,7 @@ from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import Provisioned, provision
 from edgeflare.devices.session.agent_link import Limits
 from edgeflare.devices.transports.local import LocalStream, LocalTransport
-from edgeflare.errors import (
-    DeviceError,
-    DeviceTimeoutError,
-    EdgeFlareError,
-    InferenceTimeoutError,
-)
+from edgeflare.errors import DeviceError, DeviceTimeoutError, EdgeFlareError, InferenceTimeoutError
 from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame, Kind
 from edgeflare_lab.testing import FakeAgent, Replace

@@ -35,11 +35,7 @@ def head_onnx(path: Path) -> Path:
     """A head of 64 anchors, ``boxes`` [1, 2, 64] and ``scores`` [1, 64, 3], on pixels [1, 8, 8, 1]."""
     x, boxes, scores = (
         helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-        for name, shape in (
-            ("x", [1, 8, 8, 1]),
-            ("boxes", [1, 2, 64]),
-            ("scores", [1, 64, 3]),
-        )
+        for name, shape in (("x", [1, 8, 8, 1]), ("boxes", [1, 2, 64]), ("scores", [1, 64, 3]))
     )
     nodes = [
         helper.make_node("Reshape", ["x", "row"], ["one"]),

@@ -60,7 +60,6 @@ def test_a_device_over_ssh_hears_what_the_host_hears(ssh_server: SshServer, tmp_
 
 
 def test_the_vocabulary_of_a_file_stays_on_the_device(session: DeviceSession) -> None:
-    assert session.model.decoder is not None
     assert session.model.decoder["tokens"] == len(LETTERS)
     assert list(session.model.metadata) == ["edgeflare.input"]
 

@@ -49,7 +49,6 @@ class Setting:
         raw = RawModel(model)
         raws = [raw.run(self.prepare(photo)) for photo in photos]
         found = infer_format(raw.outputs, self.size, {})
-        assert found is not None
         options = complete_options(found.options, raw.outputs, self.size, raws[:4])
         return DetectionReader(raw.outputs, options, self.size, self.rules, self.nms).read_all(raws)
 

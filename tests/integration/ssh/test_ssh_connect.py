@@ -12,12 +12,7 @@ from ssh_servers import free_port, has_ipv6, known_line, make_key, start_asyncss
 from edgeflare.devices.inventory import Device, resolve_device
 from edgeflare.devices.transports.ssh.transport import SshTransport
 from edgeflare.devices.transports.ssh.trust import fetch_host_key, trust_host_key
-from edgeflare.errors import (
-    DeviceTimeoutError,
-    HostKeyError,
-    InventoryError,
-    UnreachableError,
-)
+from edgeflare.errors import DeviceTimeoutError, HostKeyError, InventoryError, UnreachableError
 
 
 def answer(device):

@@ -26,13 +26,7 @@ from edgeflare.errors import (
     UnreachableError,
     UsageError,
 )
-from edgeflare_lab.labgrid.place import (
-    HeldPlace,
-    NetworkService,
-    failure,
-    find_python,
-    loss,
-)
+from edgeflare_lab.labgrid.place import HeldPlace, NetworkService, failure, find_python, loss
 
 PLACE = LabgridPlace(place="pi4")
 
@@ -112,11 +106,7 @@ def holding(path: Path, *services: dict[str, Any]) -> Path:
         ([SERVICE | {"proxy": True}], InventoryError, "labgrid's; give"),
         ([SERVICE, SERVICE], InventoryError, "several NetworkServices"),
         ([AWAY], UnreachableError, "NetworkService"),
-        (
-            [SERVICE | {"address": "-oProxyCommand=x"}],
-            InventoryError,
-            "NetworkService",
-        ),
+        ([SERVICE | {"address": "-oProxyCommand=x"}], InventoryError, "NetworkService"),
     ],
 )
 def test_services_that_can_not_be_used(
@@ -153,19 +143,11 @@ def test_a_python_without_labgrid() -> None:
             "within 1.5",
         ),
         ({"reason": "no place", "known": []}, InventoryError, "coordinator c:1"),
-        (
-            {"reason": "no place", "known": list(map(str, range(30)))},
-            InventoryError,
-            "18, 19",
-        ),
+        ({"reason": "no place", "known": list(map(str, range(30)))}, InventoryError, "18, 19"),
         ({"reason": "no service"}, UnreachableError, "NetworkService"),
         ({"reason": "unreachable"}, UnreachableError, "at c:1"),
         ({"reason": "gone", "detail": "why"}, UnreachableError, "c:1 was"),
-        (
-            {"reason": "no address", "detail": "why"},
-            InventoryError,
-            "write HOST",
-        ),
+        ({"reason": "no address", "detail": "why"}, InventoryError, "write HOST"),
         ({"reason": "old labgrid"}, InventoryError, "25.0; install"),
         ({"reason": "refused", "detail": "why"}, DeviceError, "acquired: why"),
     ],

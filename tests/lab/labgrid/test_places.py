@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from command import edgeflare
+from command import edgeflare, must_run
 from labgrid_lab import OTHER, Lab, start_lab
 from ssh_servers import AsyncsshOptions, start_asyncssh
 
@@ -300,8 +300,7 @@ def test_the_commands_for_devices_take_places(lab: Lab, tmp_path: Path) -> None:
     )
     listed = edgeflare("devices", "list", home=tmp_path)
     assert "labgrid place pi4" in listed.out
-    checked = edgeflare("devices", "check", "pi4", home=tmp_path)
-    assert checked.code == 0, checked.both
+    checked = must_run("devices", "check", "pi4", home=tmp_path)
     assert "labgrid place pi4" in checked.out
     trusted = edgeflare("devices", "trust", "pi4", home=tmp_path)
     assert "trusted already" in trusted.err

@@ -48,10 +48,7 @@ def test_no_such_bucket(s3_place: str) -> None:
     ],
 )
 def test_nothing_to_reach(
-    s3_place: str,
-    monkeypatch: pytest.MonkeyPatch,
-    variables: dict[str, str],
-    sentence: str,
+    s3_place: str, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], sentence: str
 ) -> None:
     for name, value in variables.items():
         if value:
@@ -84,10 +81,7 @@ def checked_rights(s3_server: str, s3_place: str) -> Iterator[dict[str, str]]:
     iam.create_user(UserName=name)
     key = iam.create_access_key(UserName=name)["AccessKey"]
     _check_from(s3_server, "0")
-    yield {
-        "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
-    }
+    yield {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
     _check_from(s3_server, "inf")
 
 
@@ -128,9 +122,7 @@ def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_could_not_be_written_is_written_later(
-    tmp_path: Path,
-    s3_place: str,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, s3_place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "_ATTEMPTS", 1)
     seeds = [SeedInput(str(value), np.full((2, 2, 1), value, np.uint8)) for value in range(40)]
@@ -138,10 +130,7 @@ def test_what_could_not_be_written_is_written_later(
         store.add_seeds(seeds[:20])
     with monkeypatch.context() as away:
         away.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-        with (
-            Store.open(tmp_path / "c") as store,
-            pytest.raises(StoreError, match="not answer"),
-        ):
+        with Store.open(tmp_path / "c") as store, pytest.raises(StoreError, match="not answer"):
             store.add_seeds(seeds[20:])
     with Store.open(tmp_path / "c") as store:
         assert store.seed_count() == 20
@@ -150,10 +139,7 @@ def test_what_could_not_be_written_is_written_later(
 
 
 def test_who_may_only_read_is_told_so_at_the_first_sample(
-    tmp_path: Path,
-    checked_rights: dict[str, str],
-    s3_place: str,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, checked_rights: dict[str, str], s3_place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _check_from(client().meta.endpoint_url, "inf")
     name = s3_place.rpartition("/")[2]

@@ -121,10 +121,7 @@ def test_delayed_messages_travel_together(server: EchoServer) -> None:
 
 
 def test_a_rate_bounds_what_passes(server: EchoServer) -> None:
-    with (
-        Relay("127.0.0.1", server.port, bytes_per_s=100_000) as relay,
-        client_of(relay) as client,
-    ):
+    with Relay("127.0.0.1", server.port, bytes_per_s=100_000) as relay, client_of(relay) as client:
         began = time.monotonic()
         assert said(client, DATA[:50_000]) == DATA[:50_000]
         assert time.monotonic() - began >= 0.5

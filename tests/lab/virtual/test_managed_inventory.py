@@ -37,7 +37,6 @@ def test_boards_are_known_without_an_inventory(boards: Path) -> None:
     assert (board.user, board.host, board.port) == ("pi", "127.0.0.1", 2222)
     assert board.key == boards / "virtual" / USER_KEY
     known = board.known_hosts
-    assert known is not None
     assert known.read_text() == "[127.0.0.1]:2222 ssh-ed25519 AAAA\n"
 
 

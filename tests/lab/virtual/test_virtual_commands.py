@@ -98,7 +98,6 @@ def test_a_board_whose_first_up_was_killed_is_not_called_unmade(boards: Path) ->
     with subprocess.Popen(
         [sys.executable, "-c", code, pid_file], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         pid_file.write_text(str(process.pid))
         shown = CliRunner().invoke(app, ["status", "--name", "attic"])

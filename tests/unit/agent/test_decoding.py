@@ -244,7 +244,6 @@ def test_the_symbols_in_a_file_of_ppocr_are_a_decoder(
     output = TensorInfo("softmax_0.tmp_0", (None, None, count), "float32")
     metadata = {"character": PPOCR["character"].replace("\n", end) + end}
     decoder = decoder_in(metadata, "rec.onnx", [output])
-    assert decoder is not None
     assert (decoder.kind, decoder.vocabulary, decoder.blank) == ("ctc", vocabulary, 0)
     assert decoder.describe()["origin"] == "character"
     best = np.eye(count, dtype=np.float32)[[0, 1, 0, 1, 1, 3, count - 1]]

@@ -63,11 +63,7 @@ def test_inputs_that_are_searched_together_are_parts_of_a_picture() -> None:
         ([LEFT, IMAGE], ("left", "image"), "shape"),
         ([LEFT, RIGHT], ("left",), "samples become"),
         ([LEFT, LEFT], ("left",), "samples become"),
-        (
-            [INT8, INT8._replace(name="b", quantization=(0.25, 10))],
-            ("state", "b"),
-            "3, int8",
-        ),
+        ([INT8, INT8._replace(name="b", quantization=(0.25, 10))], ("state", "b"), "3, int8"),
         ([LEFT, RIGHT], ("left", "left"), "named twice"),
         ([LEFT, RIGHT], ("left", "rigth"), "input 'rigth'"),
         ([MASK, MASK._replace(name="b")], ("mask", "b"), "take images"),
@@ -133,11 +129,7 @@ def test_numbers_are_cast_where_nothing_is_lost_of_their_meaning() -> None:
     [
         (np.ones((1, 4, 4)), IMAGE, "shape 1"),
         (np.ones((1, 0)), MASK, "shape 1"),
-        (
-            np.ones(2),
-            SIZE,
-            "float64",
-        ),
+        (np.ones(2), SIZE, "float64"),
         (np.array([2**63, 1], np.uint64), SIZE, "uint64"),
         (np.array([[1e300]]), MASK, "float64"),
         (np.array([[np.nan, 1, 1]]), INT8, "float64"),

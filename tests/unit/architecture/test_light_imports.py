@@ -123,7 +123,6 @@ def _modules() -> list[str]:
 
 def _distribution(requirement: str) -> str:
     name = re.match(r"[A-Za-z0-9._-]+", requirement)
-    assert name is not None
     return _normal(name.group())
 
 

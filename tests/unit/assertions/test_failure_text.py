@@ -75,7 +75,6 @@ def trigger(disagreement: float, **more: Any) -> dict[str, Any]:
 
 def lines_of(folder: Path) -> list[str]:
     text = failure_text(folder)
-    assert text is not None
     return text.splitlines()
 
 

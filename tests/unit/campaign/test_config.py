@@ -86,14 +86,8 @@ def test_the_starter_states_nothing_over_what_the_files_tell(tmp_path: Path) -> 
         (MINIMAL + "limit = 0", "seeds.limit"),
         (MINIMAL + "[original.input]\nscale = 'x'", "original.input.scale"),
         (MINIMAL + "[search]\nconfirmations = 0", "search.confirmations"),
-        (
-            MINIMAL + f"[search]\nconfirmations = {10**12}",
-            "search.confirmations must",
-        ),
-        (
-            MINIMAL + "[search]\ntimeout_s = 1e308",
-            "search.timeout_s must",
-        ),
+        (MINIMAL + f"[search]\nconfirmations = {10**12}", "search.confirmations must"),
+        (MINIMAL + "[search]\ntimeout_s = 1e308", "search.timeout_s must"),
         (MINIMAL + "[fleet]\npatience_s = 1e308", "fleet.patience_s must"),
         (MINIMAL + "[fleet]\nhandover_s = 1e308", "fleet.handover_s must"),
         (MINIMAL + "[search]\nmax_queries = 0\ntimeout_s = 0", "never end"),

@@ -9,11 +9,7 @@ from edgeflare.campaign.settings.config import config_from
 from edgeflare.errors import UsageError
 from edgeflare.nightly.config import load_nightly
 
-GOOD = {
-    "original": {"path": "o.onnx"},
-    "deployed": {"path": "d.onnx"},
-    "seeds": {"path": "s"},
-}
+GOOD = {"original": {"path": "o.onnx"}, "deployed": {"path": "d.onnx"}, "seeds": {"path": "s"}}
 
 
 @pytest.mark.parametrize(

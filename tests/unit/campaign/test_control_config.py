@@ -93,7 +93,7 @@ def test_only_the_search_is_the_campaigns() -> None:
 
 def test_a_margin_is_rounded_to_one_that_is_no_smaller() -> None:
     assert [rounded_up(one) for one in (0.0, 0.00321, 0.0033, 0.0996, 0.0304, 0.9999)] == [
-        *(0.0, 0.0033, 0.0033, 0.1, 0.031, 1.0),
+        *(0.0, 0.0033, 0.0033, 0.1, 0.031, 1.0)
     ]
     assert rounded_up(0.1 + 0.2) == 0.31
 

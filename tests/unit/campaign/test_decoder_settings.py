@@ -31,7 +31,6 @@ def test_a_vocabulary_in_a_campaign_file_starts_at_its_folder(tmp_path: Path) ->
         '[deployed]\npath = "d.tflite"\noutput = "transcript"\n[seeds]\npath = "clips"\n'
     )
     config = load_config(file)
-    assert config.original.decoder is not None
     assert config.original.decoder.vocabulary == tmp_path / "v.txt"
     assert (config.original.decoder.kind, config.original.decoder.blank) == ("ctc", 0)
     assert config.deployed.decoder is None
@@ -105,7 +104,6 @@ def test_a_vocabulary_that_has_changed_since_is_reported(tmp_path: Path) -> None
     words.write_text("\n".join(LETTERS))
     model = {"path": path, "decoder": {"vocabulary": words}}
     config = config_from({"original": model, "deployed": model, "seeds": {"path": path}}, "run")
-    assert config.deployed.decoder is not None
     identity = {"output": {"decoder": config.deployed.decoder.decoder().describe()}}
     store = Kept(deployed=identity)
     assert list(provenance._changed_models(config, store)) == []  # type: ignore[arg-type]

@@ -44,10 +44,7 @@ def test_a_tolerance_without_a_stated_strategy_is_searched_by_the_default_one() 
         ({"oracle": "tolerance", "strategy": "dflare"}, "tolerance"),
         ({"tolerance": 0.1}, '"tolerance"'),
         ({"oracle": "label", "tolerance": 0.1}, '"tolerance"'),
-        (
-            {**TOLERANCE, "margin_floor": 0.1},
-            "--margin-floor",
-        ),
+        ({**TOLERANCE, "margin_floor": 0.1}, "--margin-floor"),
         ({**TOLERANCE, "strategy": "gradient"}, "gradient"),
         ({**TOLERANCE, "tolerance": 0}, "search.tolerance"),
         ({"oracle": "words"}, "search.oracle"),
@@ -61,10 +58,7 @@ def test_what_does_not_go_together_is_refused(values: dict[str, Any], problem: s
 def test_a_replay_decides_as_the_campaign_did(tmp_path: Any) -> None:
     for name in ("a.onnx", "b.onnx"):
         (tmp_path / name).write_bytes(b"")
-    models = {
-        "original": {"path": tmp_path / "a.onnx"},
-        "deployed": {"path": tmp_path / "b.onnx"},
-    }
+    models = {"original": {"path": tmp_path / "a.onnx"}, "deployed": {"path": tmp_path / "b.onnx"}}
     base = config_from({**BASE, **models, "search": TOLERANCE}, "test")
     search = replay_config(base).search
     assert (search.oracle, search.tolerance, search.strategy) == ("tolerance", 0.1, "none")

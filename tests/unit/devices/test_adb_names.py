@@ -111,10 +111,7 @@ def test_a_phone_in_the_inventory(inventory: Path) -> None:
         ('host = "h"\nserial = "R58M"', "`serial`"),
         ('host = "h"\nadb_shell = true', "`adb_shell`"),
         ('transport = "local"\nserial = "R"', "`serial`"),
-        (
-            'transport = "adb"\nadb_shell = true\nport = 1',
-            "`port`",
-        ),
+        ('transport = "adb"\nadb_shell = true\nport = 1', "`port`"),
         ('transport = "adb"\nserial = " R"', "3: .*serial"),
     ],
 )

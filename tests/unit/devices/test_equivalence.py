@@ -10,11 +10,7 @@ from fake_sessions import FINGERPRINT, sample
 
 from edgeflare.devices import Reply
 from edgeflare.devices.equivalence import check_equivalent
-from edgeflare.errors import (
-    DeviceAwayError,
-    InferenceFailedError,
-    UsageError,
-)
+from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.types import Sample
 from edgeflare_agent.decoding import Decoded
 
@@ -66,10 +62,7 @@ def test_transcripts_are_alike_by_their_words_and_their_scores() -> None:
     ("change", "named"),
     [
         ({"board": "Pi 5"}, "is 'Pi"),
-        (
-            {"runtime": {"name": "onnx", "threads": 2}},
-            r"runtime\.threads",
-        ),
+        ({"runtime": {"name": "onnx", "threads": 2}}, r"runtime\.threads"),
         ({"soc": "BCM"}, "and 'BCM'"),
         ({"board": 1, "kernel": 2, "soc": 3, "os": 4}, "soc is"),
     ],

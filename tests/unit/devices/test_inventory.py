@@ -121,39 +121,24 @@ def test_the_current_folder_comes_before_the_users(write, monkeypatch, tmp_path)
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (
-            '[devices.a]\nhost = "h"\n\nprot = 22',
-            "'a' .*`prot`",
-        ),
+        ('[devices.a]\nhost = "h"\n\nprot = 22', "'a' .*`prot`"),
         ('[devices.a]\nprot = 1\n[devices.b]\nhost = "h"\nport = 0', "key `prot`"),
         ('[devices.a]\nhost = "h"\nport = 70000', "device 'a'"),
         ('[devices.a]\nhost = "h"\nport = "22x"', "device 'a'"),
         ("[devices.a]\nport = 22", "'a': `host`"),
-        (
-            '[devices.a]\nhost = "h"\ntransport = "usb"',
-            "transport: .*'adb'",
-        ),
-        (
-            '[devices.a]\ntransport = "local"\nlabgrid = "b"',
-            "`labgrid`",
-        ),
+        ('[devices.a]\nhost = "h"\ntransport = "usb"', "transport: .*'adb'"),
+        ('[devices.a]\ntransport = "local"\nlabgrid = "b"', "`labgrid`"),
         ('[devices.a]\ntransport = "adb"\nlabgrid = "b"', "meaning .*'adb'"),
         ('[devices.a]\nlabgrid = ""', "2: .*labgrid.place"),
         ("[devices.a]\nlabgrid = 3", "2: .*labgrid"),
         ("[devices.a]\nlabgrid = {wait_s = 1}", "2: .*labgrid.place"),
-        (
-            '[devices.a]\n[devices.a.labgrid]\nplace = "b"\nwaits = 1',
-            "4: .*`labgrid.waits`",
-        ),
+        ('[devices.a]\n[devices.a.labgrid]\nplace = "b"\nwaits = 1', "4: .*`labgrid.waits`"),
         ('[devices.a]\nlabgrid = {place = "b", wait_s = -1}', "2: .*labgrid.wait_s"),
         ('[devices.a]\ntransport = "local"\nuser = "me"', "meaning .*'local'"),
         ('[devices.a]\nhost = "h"\noptions.thread = 1', "mean 'threads'"),
         ('[devices.a]\nhost = "h"\n[devices.a.options]\nthreads = 0', "4: .*options.threads"),
         ('[devices.a]\nhost = "h"\noptions = { thread = 1 }', "mean 'threads'"),
-        (
-            '[devices.a]\nhost = "h"\noptions = {precision = "int9"}',
-            "options.precision: .*'int8'",
-        ),
+        ('[devices.a]\nhost = "h"\noptions = {precision = "int9"}', "options.precision: .*'int8'"),
         (
             '[devices.a]\nhost = "h"\nruntime = "tflite"\noptions = {precision = "fp16"}',
             "allow_fallback, delegate",

@@ -124,18 +124,12 @@ def write_folder(path: Path) -> None:
         (write_folder, "file"),
         (lambda path: None, "file"),
         (lambda path: saved(path, **FITTING, more=np.ones(3)), "input 'more'"),
-        (
-            lambda path: saved(path, **FITTING, seeds=["a", "b"]),
-            "names 2",
-        ),
+        (lambda path: saved(path, **FITTING, seeds=["a", "b"]), "names 2"),
         (
             lambda path: saved(path, state=np.zeros((1, 3)), mask=np.ones((3, 1, 7))),
             "array `seeds`",
         ),
-        (
-            lambda path: saved(path, **{**FITTING, "mask": np.full((1, 7), np.nan)}),
-            "holds NaN",
-        ),
+        (lambda path: saved(path, **{**FITTING, "mask": np.full((1, 7), np.nan)}), "holds NaN"),
         (lambda path: saved(path, **FITTING, seeds=["a", "b", "a"]), "names"),
         (lambda path: saved(path, **FITTING, seeds=[1, 2]), "seeds' names"),
         (
@@ -144,15 +138,9 @@ def write_folder(path: Path) -> None:
             ),
             "3, seeds",
         ),
-        (
-            lambda path: saved(path, mask=np.ones((1, 7))),
-            "3, int8",
-        ),
+        (lambda path: saved(path, mask=np.ones((1, 7))), "3, int8"),
         (lambda path: saved(path, **{**FITTING, "state": np.ones(4)}), "shape 4"),
-        (
-            lambda path: saved(path, **{**FITTING, "state": np.full((1, 3), np.inf)}),
-            "float64",
-        ),
+        (lambda path: saved(path, **{**FITTING, "state": np.full((1, 3), np.inf)}), "float64"),
     ],
 )
 def test_bad_files_get_one_sentence(tmp_path: Path, write: Any, words: str) -> None:

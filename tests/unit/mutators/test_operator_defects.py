@@ -48,11 +48,7 @@ class Identity(Floats):
 
 @pytest.mark.parametrize(
     ("operator", "words"),
-    [
-        (Floats(), "returned float64"),
-        (Flat(), r"shape \(2"),
-        (Nothing(), "returned NoneType"),
-    ],
+    [(Floats(), "returned float64"), (Flat(), r"shape \(2"), (Nothing(), "returned NoneType")],
 )
 def test_invalid_output_is_refused(operator: Operator, words: str) -> None:
     with pytest.raises(OperatorOutputError, match=words):

@@ -197,8 +197,5 @@ def test_two_distributions_with_one_name_are_both_named(install: Install) -> Non
     install("twice", "Invert", "first-of-two")
     name = install("twice", "Invert", "second-of-two")
     for ask in (operators, lambda: get(name)):
-        with pytest.raises(
-            MutatorLoadError,
-            match=r"first-of-two 1\.2",
-        ):
+        with pytest.raises(MutatorLoadError, match=r"first-of-two 1\.2"):
             ask()

@@ -153,9 +153,7 @@ def test_the_last_green_search_stays_whatever_its_age(tmp_path: Path) -> None:
     assert not first.replayed(first.runs[0]).exists()
 
 
-def test_no_more_megabytes_are_kept_than_wanted_and_the_newest_night_always(
-    tmp_path: Path,
-) -> None:
+def test_no_more_megabytes_are_kept_than_wanted_and_the_newest_night_always(tmp_path: Path) -> None:
     history = History(tmp_path)
     for number in range(4):
         add_night(history, number, run_of("int8", "pi4"), campaigns=True, size=400_000)

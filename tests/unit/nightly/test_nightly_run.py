@@ -84,12 +84,7 @@ def test_what_goes_wrong_in_one_run_is_reported_there_and_hides_no_other(
         ("big", "pi4", "away", ("pi4 is off",)),
     ]
     assert (night.state, night.exit_code, night.stamp) == ("finished", 3, "20260301T020000Z")
-    assert [report.ended for report in told if report.ended] == [
-        "failed",
-        "away",
-        "failed",
-        "away",
-    ]
+    assert [report.ended for report in told if report.ended] == ["failed", "away", "failed", "away"]
     log = (night.folder / "log.txt").read_text()
     assert "int8 on pi4" in log
     assert (config.history / "index.html").is_file()
@@ -122,19 +117,13 @@ def test_an_interrupted_night_keeps_what_is_finished_and_says_so(
 
 def test_two_nights_at_once_are_refused(config: NightlyConfig) -> None:
     config.history.mkdir()
-    with (
-        CampaignLock(config.history),
-        pytest.raises(StoreError, match="being run"),
-    ):
+    with CampaignLock(config.history), pytest.raises(StoreError, match="being run"):
         run_nightly(config, clock=clock)
 
 
 @pytest.mark.parametrize(
     ("names", "words"),
-    [
-        ({"models": ["int9"]}, "called 'int9'"),
-        ({"devices": ["pi5"]}, "called 'pi5'"),
-    ],
+    [({"models": ["int9"]}, "called 'int9'"), ({"devices": ["pi5"]}, "called 'pi5'")],
 )
 def test_an_unknown_name_is_reported_before_anything_is_made(
     config: NightlyConfig, names: dict[str, list[str]], words: str

@@ -59,11 +59,7 @@ def test_each_part_of_a_run_is_a_test_case(tmp_path: Path) -> None:
     passed: dict[str, list[type]] = {"replay": [], "search": [], "comparison": []}
     assert told["int8 on local"] == passed
     assert told["int8 on pi4"] == {**passed, "replay": [Failure]}
-    assert told["big on local"] == {
-        "replay": [Skipped],
-        "search": [Error],
-        "comparison": [Skipped],
-    }
+    assert told["big on local"] == {"replay": [Skipped], "search": [Error], "comparison": [Skipped]}
     assert told["big on pi4"] == {name: [Skipped] for name in passed}
     assert told["old on pi4"] == {**passed, "comparison": [Skipped]}
     assert told["new on pi4"] == {**passed, "comparison": [Skipped]}

@@ -36,21 +36,13 @@ def test_what_is_stated_is_taken() -> None:
     ("name", "about", "problem"),
     [
         ("label", {"task": "transcript"}, "--oracle trans"),
-        (
-            "tolerance",
-            {"settings": {"tolerance": 0.1}, "task": "transcript"},
-            "tolerance oracle",
-        ),
+        ("tolerance", {"settings": {"tolerance": 0.1}, "task": "transcript"}, "tolerance oracle"),
         ("transcript", {}, "each class"),
         ("tolerance", {}, "--tolerance"),
         ("label", {"task": "detection"}, "--oracle detection"),
         ("detection", {}, "--oracle label"),
         ("auto", {"task": "vector"}, "--tolerance"),
-        (
-            "tolerance",
-            {"settings": {"tolerance": 0.1}, "labels_only": True},
-            "deployed model",
-        ),
+        ("tolerance", {"settings": {"tolerance": 0.1}, "labels_only": True}, "deployed model"),
     ],
 )
 def test_one_that_does_not_fit_is_refused(name: Any, about: dict[str, Any], problem: str) -> None:

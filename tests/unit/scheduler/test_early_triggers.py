@@ -182,7 +182,6 @@ class TestOneThatDoesNotRepeat:
         assert strength_of(result.sample) == 5
         assert result.sample_digest == digest_of(shelf, 5)
         assert list(result.mutations) == [{"strength": 5}]
-        assert result.outputs is not None
         assert result.outputs.decision is Decision.DEVIATION
         assert result.counters.confirmation == 1 + 2
         assert result.detail == (
@@ -231,7 +230,6 @@ class TestOneThatDoesNotRepeat:
                 steps.send(Answer([outputs]))
             except StopIteration as stop:
                 ended = stop.value
-        assert ended is not None
         assert (ended.status, ended.confirmed) == (status, confirmed)
         assert ended.detail == ("" if status is Status.FOUND else NOT_REPEATABLE)
 

@@ -116,13 +116,11 @@ def test_only_inputs_above_the_floor_reach_the_device_and_cost_queries() -> None
     assert [sample.tobytes() for sample in request] == [one.tobytes() for one in SURE[:2]]
     assert (counters.search, counters.host_only, counters.round_trips) == (2, 2, 1)
     for sample, outputs in zip(mixed, answers[0].outputs, strict=True):
-        assert outputs.original is not None
         assert outputs.original.tolist() == Linear().one(sample).tolist()
     unsure, sure = answers[0].outputs[::2], answers[0].outputs[1::2]
     assert [(one.deployed, one.decision) for one in unsure] == [(None, Decision.BELOW_FLOOR)] * 2
     for sample, outputs in zip(SURE, sure, strict=False):
         theirs = Linear(5e-3).one(sample)
-        assert outputs.deployed is not None
         assert outputs.deployed.tolist() == theirs.tolist()
         assert outputs.decision is LabelOracle(FLOOR).decide(Linear().one(sample), theirs)
 
@@ -153,7 +151,6 @@ def test_every_strategy_finds_triggers_on_which_both_models_are_sure(name: str) 
     found = [one for one in results.values() if one.status is Status.FOUND]
     assert len(found) >= 7
     for one in found:
-        assert one.outputs is not None
         assert one.outputs.original is not None
         assert one.outputs.deployed is not None
         assert min(margin(one.outputs.original) or 0, margin(one.outputs.deployed) or 0) >= floor
@@ -232,7 +229,6 @@ def test_the_only_input_of_a_request_that_reached_a_failing_device_is_kept() -> 
     seeds = make_seeds(1, Linear(), Linear())
     result = run(seeds, Refusing(Linear()), asking([UNSURE[0], SURE[0]], []))["s0"]
     assert (result.status, result.detail) == (Status.FAILED, "board: no")
-    assert result.sample is not None
     assert result.sample.tobytes() == SURE[0].tobytes()
 
 

@@ -336,7 +336,6 @@ def test_an_input_on_which_the_device_cannot_answer_ends_its_search_alone() -> N
     assert failed
     assert len(failed) < 20
     for result in failed:
-        assert result.sample is not None
         assert result.sample[0, 0, 0] >= 128
         assert "can't answer" in result.detail
 

@@ -59,7 +59,6 @@ def test_another_word_is_found_confirmed_and_recorded() -> None:
     (point,) = result.front
     assert (point.queries, point.margin) == (3, 0.0625)
     record = outcome_record(result, "d", device_name="board", replica="")
-    assert record.original is not None
     assert record.original.text == "it's loud"  # type: ignore[union-attr]
     assert (record.original_label, record.deployed_label) == (None, None)
     assert (record.original_margin, record.deployed_margin) == (0.0625, 0.0625)

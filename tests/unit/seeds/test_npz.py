@@ -142,12 +142,7 @@ def array_of(shape, descr="|u1"):
         ("images", array_of((1 << 30, 1, 1)), 1 << 30, "1073741824 entries"),
         ("labels", array_of((1 << 27,), "<i8"), 1 << 30, r"integers \[2\]"),
         ("images", array_of((2, 4, 6)).replace(b", }", b", ("), 48, "header"),
-        (
-            "images",
-            array_of((2, 4, 6)).replace(b"(2, 4, 6), ", b"(" * 11),
-            48,
-            "header",
-        ),
+        ("images", array_of((2, 4, 6)).replace(b"(2, 4, 6), ", b"(" * 11), 48, "header"),
         ("labels", array_of((1 << 60,), "<i8"), 8, "holds 8"),
     ],
 )

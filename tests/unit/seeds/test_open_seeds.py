@@ -206,10 +206,7 @@ def test_another_size_without_a_rule_names_image_sizes_and_option(tmp_path):
 def test_without_a_size_every_image_keeps_its_own(tmp_path):
     write(tmp_path / "a.png")
     write(tmp_path / "b.png", shape=(5, 7))
-    assert [seed.sample.shape for seed in load(tmp_path, size=None).seeds] == [
-        (4, 6, 1),
-        (5, 7, 1),
-    ]
+    assert [seed.sample.shape for seed in load(tmp_path, size=None).seeds] == [(4, 6, 1), (5, 7, 1)]
 
 
 @pytest.mark.parametrize("rule", RESIZE_RULES)
@@ -318,9 +315,5 @@ def test_real_digits(shared_data):
     loaded = load(shared_data / "images" / "mnist_test_0_499.npz", size=(28, 28), limit=50)
     first = loaded.seeds[0]
     assert isinstance(first, SeedInput)
-    assert (first.id, first.label, first.sample.shape) == (
-        "mnist_test_0_499.npz:0",
-        7,
-        (28, 28, 1),
-    )
+    assert (first.id, first.label, first.sample.shape) == ("mnist_test_0_499.npz:0", 7, (28, 28, 1))
     assert len(loaded.seeds) == 50

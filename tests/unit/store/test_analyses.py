@@ -30,12 +30,13 @@ def test_the_newest_result_of_a_name_counts(store: Store) -> None:
     assert all(one.made is not None and one.version for one in store.results())
 
 
-def test_a_result_that_is_no_json_is_damage(store: Store) -> None:
-    store.add_result("mine", Counted(1))
-    with closing(sqlite3.connect(store.folder / "campaign.sqlite")) as connection, connection:
+def test_a_result_that_is_no_json_is_damage(sqlite_store: Store) -> None:
+    sqlite_store.add_result("mine", Counted(1))
+    file = sqlite_store.folder / "campaign.sqlite"
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("""UPDATE analyses SET result = '{"count":'""")
     with pytest.raises(StoreError, match="'mine'"):
-        store.result("mine", Counted)
+        sqlite_store.result("mine", Counted)
 
 
 def test_an_interrupted_run_has_what_it_finished(store: Store) -> None:

@@ -115,7 +115,6 @@ def test_what_shrinks_stays_a_deviation_of_its_kind(models: Any, tmp_path: Path)
 def test_natural_inputs_shrink_in_their_parameters(models: Any, tmp_path: Path) -> None:
     sample = agreed(models(), 1)[0]
     run = models().search("boundary", sample, 2, crossing="natural")
-    assert run.outcome is not None
     steps = [[one["operator"], one["params"]] for one in run.outcome.mutations]
     change = {"steps": steps, "least_margin": 0.0, "of_survey": False}
     np.savez(tmp_path / "far.npz", a=run.found)

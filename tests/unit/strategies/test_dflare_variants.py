@@ -11,13 +11,7 @@ from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROptions
 from edgeflare.types import Answer, Decision, Outcome, Outputs, Sample, Seed
-from edgeflare_mutators import (
-    Mutation,
-    Operator,
-    default_pool,
-    reference_pool,
-    replay,
-)
+from edgeflare_mutators import Mutation, Operator, default_pool, reference_pool, replay
 
 SAMPLE = np.random.default_rng(5).integers(0, 256, (12, 10, 1), dtype=np.uint8)
 ALIKE = Outputs(np.array([0.9, 0.1]), np.array([0.9, 0.1]), Decision.AGREE)
@@ -27,12 +21,7 @@ TEXT = {
     "overflow": "clip",
     "pool": "table-3",
 }
-REFERENCE = {
-    "acceptance": "change",
-    "selection": "rank",
-    "overflow": "wrap",
-    "pool": "reference",
-}
+REFERENCE = {"acceptance": "change", "selection": "rank", "overflow": "wrap", "pool": "reference"}
 
 
 def chosen(options: DflareOptions) -> dict[str, Any]:
@@ -80,11 +69,7 @@ def test_what_a_variant_finds_replays_from_its_record(name: str, variant: str) -
 
 @pytest.mark.parametrize("name", ["dflare", "dflare-r"])
 @pytest.mark.parametrize(
-    ("variant", "pool"),
-    [
-        ("text", default_pool()),
-        ("reference", reference_pool(wrap=True)),
-    ],
+    ("variant", "pool"), [("text", default_pool()), ("reference", reference_pool(wrap=True))]
 )
 def test_each_variant_uses_all_of_its_operators(
     name: str, variant: str, pool: dict[str, Operator]
@@ -100,10 +85,7 @@ def test_each_variant_uses_all_of_its_operators(
     assert names == set(pool)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"variant": "text"}, {"acceptance": "change"}],
-)
+@pytest.mark.parametrize("options", [{"variant": "text"}, {"acceptance": "change"}])
 def test_without_states_the_search_still_climbs(options: dict[str, str]) -> None:
     seed = Seed("a", SAMPLE, ALIKE)
     search = build_strategy("dflare-d", options)(seed, np.random.default_rng(3))

@@ -159,7 +159,6 @@ def test_an_input_of_the_survey_shrinks_in_its_parameters(tmp_path: Path) -> Non
     ((name, params),) = steps_in(found.mutations)
     assert name == "dim"
     assert params["by"] == pytest.approx(-0.4, abs=0.03)
-    assert found.sample is not None
     assert 110 < found.sample.mean() < 120
     less = change._replace(steps=((name, params),))
     assert less.words(less.families(seed, None)) == f"brightness {100 * params['by']:.1f} %"

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 from browser import PHONE, Browser
-from command import DEMO, DEMO_PAIR, Ran, edgeflare
+from command import DEMO, DEMO_PAIR, Ran, edgeflare, must_run
 from onnx import helper
 from onnx_nets import saved
 from stored_json import changed_result
@@ -62,7 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     labels = np.repeat(np.arange(CLASSES), EACH)
     images = 120 + 16 * patterns().T[labels].reshape(-1, 8, 8) + rng.normal(0, 50, (150, 8, 8))
     np.savez(home / "seeds.npz", images=np.clip(images, 0, 255).astype(np.uint8), labels=labels)
-    ran = edgeflare(
+    must_run(
         *("run", "--original", original, "--deployed", deployed, "--seeds", "seeds.npz"),
         *(
             "--input",
@@ -77,7 +77,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         home=home,
     )
-    assert ran.code == 0, ran.err
     (home / "names.txt").write_text("\n".join(NAMES))
     return home
 
@@ -201,10 +200,9 @@ def test_equal_models_are_said_to_be_so(tmp_path: Path) -> None:
 
 
 def test_few_inputs_tell_nothing_of_pairs(tmp_path: Path) -> None:
-    ran = edgeflare(
+    must_run(
         "run", *DEMO_PAIR, "--limit", 12, "--strategy", "none", "--no-survey", "--out", "c", home=tmp_path
     )  # fmt: skip
-    assert ran.code == 0, ran.err
     ran = inspect(tmp_path)
     assert "original's pairs: add" in ran.out
     assert "Most likely" not in ran.out
@@ -347,7 +345,7 @@ def test_answers_of_several_sizes_are_damage(home: Path) -> None:
 def test_seeds_without_labels_are_compared_by_decisions(made: Path, tmp_path: Path) -> None:
     with np.load(made / "seeds.npz") as archive:
         np.savez(tmp_path / "seeds.npz", images=archive["images"])
-    ran = edgeflare(
+    must_run(
         *("run", "--original", made / "original.onnx", "--deployed", made / "deployed.onnx"),
         *(
             "--seeds",
@@ -363,7 +361,6 @@ def test_seeds_without_labels_are_compared_by_decisions(made: Path, tmp_path: Pa
         *("--out", "c"),
         home=tmp_path,
     )
-    assert ran.code == 0, ran.err
     found = inspect(tmp_path, "--json").json
     assert found["changes"][0]["label"] == DAMAGED
     assert not found["labelled"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import DEMO, DEMO_PAIR, Ran, edgeflare
+from command import DEMO, DEMO_PAIR, Ran, edgeflare, must_run
 from shown_numbers import numbers
 from small_models import wrong_in_the_dark_onnx
 from stored_json import changed_result
@@ -39,8 +39,7 @@ SEEDS = ("--seeds", DEMO / "seeds.npz")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A search from six digits."""
     home = tmp_path_factory.mktemp("searched")
-    ran = edgeflare("run", *DEMO_PAIR, "--limit", 6, "--no-survey", "--out", "c", home=home)
-    assert ran.code == 0, ran.err
+    must_run("run", *DEMO_PAIR, "--limit", 6, "--no-survey", "--out", "c", home=home)
     return home / "c"
 
 
@@ -51,8 +50,7 @@ def surveyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     deployed = wrong_in_the_dark_onnx(ORIGINAL, home / "faulty.onnx")
     models = ("--original", ORIGINAL, "--deployed", deployed)
     few = ("--limit", 6, "--family", "dim", "--pursuit-queries", 0)
-    ran = edgeflare("survey", *models, *SEEDS, *few, "--out", "c", home=home)
-    assert ran.code == 0, ran.err
+    must_run("survey", *models, *SEEDS, *few, "--out", "c", home=home)
     return home / "c"
 
 
@@ -285,10 +283,7 @@ def test_importance_of_another_format_is_refused_before_anything_is_read(
     ],
 )
 def test_what_can_not_be_measured_is_told(
-    home: Path,
-    spoil: Callable[[Path], None] | None,
-    flags: tuple[object, ...],
-    words: str,
+    home: Path, spoil: Callable[[Path], None] | None, flags: tuple[object, ...], words: str
 ) -> None:
     if spoil is not None:
         spoil(home)
@@ -350,14 +345,13 @@ def test_a_keyword_spotter_in_tflite(tmp_path: Path, shared_data: Path) -> None:
     (tmp_path / "clips").mkdir()
     for name in ("tflm_yes_1000ms.wav", "tflm_no_1000ms.wav"):
         shutil.copy(clips / name, tmp_path / "clips")
-    ran = edgeflare(
+    must_run(
         *("run", "--original", models / "kws_dscnn_float.tflite"),
         *("--deployed", models / "kws_dscnn_int8.tflite", "--input", "front_end=mlperf-tiny-kws"),
         *("--seeds", "clips", "--max-queries", 20, "--no-survey", "--strategy", "dflare"),
         *("--out", "c"),
         home=tmp_path,
     )
-    assert ran.code == 0, ran.err
     found = inspect(tmp_path, "--profile", clips / "cards_001.wav", "--json").json
     assert (found["profiled"], found["inputs"]["seeds"]) == (1, 2)
     own = inspect(tmp_path, "--json").json

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import DEMO, DEMO_PAIR, edgeflare
+from command import DEMO, DEMO_PAIR, edgeflare, must_run
 from stored_json import changed_result
 
 from edgeflare.errors import UsageError
@@ -40,8 +40,7 @@ ORIGINAL = DEMO / "original.onnx"
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     flags = ("--limit", 12, "--no-survey", "--out", "out")
-    ran = edgeflare("run", *DEMO_PAIR, *flags, home=home)
-    assert ran.code == 0, ran.err
+    must_run("run", *DEMO_PAIR, *flags, home=home)
     importance_of_campaign(home / "out")
     return home / "out"
 
@@ -52,8 +51,7 @@ def copy(campaign: Path, tmp_path: Path) -> Path:
 
 
 def test_figures_are_those_of_the_library(campaign: Path, tmp_path: Path) -> None:
-    ran = edgeflare("inspect", "importance", campaign, "--units", 4, "--json", home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("inspect", "importance", campaign, "--units", 4, "--json", home=tmp_path)
     found = json.loads(ran.out)
     graph = open_graph(ORIGINAL, "onnx", {})
     with Store.open(campaign) as store:
@@ -81,8 +79,7 @@ def test_figures_are_those_of_the_library(campaign: Path, tmp_path: Path) -> Non
 
 
 def test_the_terminal_and_the_page_tell_the_same(campaign: Path, tmp_path: Path) -> None:
-    ran = edgeflare("inspect", "importance", campaign, home=tmp_path)
-    assert ran.code == 0, ran.err
+    ran = must_run("inspect", "importance", campaign, home=tmp_path)
     assert "measure of quality" in ran.out
     assert "seeds (12)" in ran.out
     assert edgeflare("report", campaign, home=tmp_path).code == 0
@@ -90,7 +87,6 @@ def test_the_terminal_and_the_page_tell_the_same(campaign: Path, tmp_path: Path)
     assert "in the original" in text
     with Store.open(campaign) as store:
         stored = stored_importance(store)
-    assert stored is not None
     for one in stored.layers:
         assert f"{one.combinations:,}" in text
     assert text.count("seed and triggering input, each with its most relevant pixels") == 6
@@ -99,7 +95,6 @@ def test_the_terminal_and_the_page_tell_the_same(campaign: Path, tmp_path: Path)
 def test_drawn_pixels_are_the_most_relevant_ones(campaign: Path) -> None:
     with Store.open(campaign) as store:
         stored = stored_importance(store)
-        assert stored is not None
         spec = spec_from_json(store.models["original"]["input"])
         assert isinstance(spec, InputSpec)
         model = RelevanceModel(ORIGINAL, open_graph(ORIGINAL, "onnx", {}))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from campaigns import copy_of
-from command import DEMO, DEMO_PAIR, Ran, edgeflare
+from command import DEMO, DEMO_PAIR, Ran, edgeflare, must_run
 from small_models import wrong_in_the_dark_onnx
 from stored_json import changed_result
 
@@ -41,8 +41,7 @@ def surveyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models = ("--original", ORIGINAL, "--deployed", deployed, "--seeds", DEMO / "seeds.npz")
     few = ("--limit", 40, "--pursuit-queries", 0)
     families = [word for name in ("dim", "bright", "haze") for word in ("--family", name)]
-    ran = edgeflare("survey", *models, *few, *families, "--out", "c", home=home)
-    assert ran.code == 0, ran.err
+    must_run("survey", *models, *few, *families, "--out", "c", home=home)
     return home / "c"
 
 
@@ -73,7 +72,6 @@ def expected(home: Path) -> tuple[Any, list[float]]:
         made = SurveyInputs(store)
         found = {one.sample: (made.sample(one), one.confident_deviation) for one in store.survey()}
         for seed in store.seeds():
-            assert seed.outputs is not None
             known = store.get_sample(seed.sample), seed.outputs.decision not in AGREED
             found.setdefault(seed.sample, known)
     samples = (sample for sample, _ in found.values())
@@ -173,8 +171,7 @@ def test_too_few_deviations_say_nothing(home: Path) -> None:
 
 
 def test_triggering_inputs_are_looked_at_on_request(tmp_path: Path) -> None:
-    ran = edgeflare("run", *DEMO_PAIR, "--limit", 14, "--no-survey", "--out", "c", home=tmp_path)
-    assert ran.code == 0, ran.err
+    must_run("run", *DEMO_PAIR, "--limit", 14, "--no-survey", "--out", "c", home=tmp_path)
     found = inspect(tmp_path, "--inputs", "all", "--json").json
     assert found["inputs"]["seeds"] == 14
     assert found["inputs"]["triggers"] == found["deviating"] >= 10
@@ -221,7 +218,6 @@ def test_a_result_of_an_earlier_version_that_read_less_says_so(home: Path) -> No
         result |= {"records": 128, "error": 0.25}
     with Store.open(home / "c") as store:
         found = stored_units(store)
-    assert found is not None
     text = to_markdown(units_document(found))
     assert f"128 of {found.total}" in text
     assert "within 0.25" in text
@@ -284,10 +280,7 @@ def test_a_damaged_result_is_told(home: Path, damage: dict[str, Any]) -> None:
         (("--hypothesis", "sharp"), "hypothesis 'sharp'; take"),
         (("--hypothesis", "family:fog"), "hypothesis 'family:fog'"),
         (("--measure", "spearman"), "measure 'spearman'"),
-        (
-            ("--hypothesis", "class:10"),
-            "10 classes, 0",
-        ),
+        (("--hypothesis", "class:10"), "10 classes, 0"),
         (("--inputs", "all", "--inputs", "seeds"), "inputs 'all'"),
         (("--inputs", "some"), "inputs 'some'; take"),
         (("--inputs", "triggers"), "inputs (triggers)"),

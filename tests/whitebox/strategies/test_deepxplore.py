@@ -49,14 +49,12 @@ class Host:
 
     def objective(self, ask: Ask, sample: Sample) -> float:
         """The objective of a request at an image."""
-        assert ask.joint is not None
         scores = [model.logits(sample)[ask.joint.label] for model in self.models]
         shares = [1.0] * len(scores)
         shares[ask.joint.deviating] = -ask.joint.weight
         return float(np.dot(shares, scores))
 
     def _joint(self, ask: Ask) -> JointGradient:
-        assert ask.joint is not None
         (sample,) = ask.samples
         gradient = np.zeros(sample.shape)
         for place, model in enumerate(self.models):

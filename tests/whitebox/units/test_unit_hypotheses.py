@@ -75,11 +75,7 @@ def test_audio_is_looked_at() -> None:
 @pytest.mark.parametrize(
     ("name", "rate", "words"),
     [
-        (
-            "sharpness",
-            None,
-            "hypothesis 'sharpness'",
-        ),
+        ("sharpness", None, "hypothesis 'sharpness'"),
         ("deviates:tpu", None, "hypothesis 'deviates:tpu'"),
         ("family:snow", None, "hypothesis 'family:snow'"),
         ("class:x", None, "hypothesis 'class:x'"),

@@ -218,16 +218,18 @@ class Ranking:
     remarks: tuple[Remark, ...]
     kind: AnswerKind[Any]
 
-    verdict = worded("ranking:ranking_verdict", "Who is hardest to make deviate, in sentences.")
-    success_verdict = worded(
-        "ranking:success_verdict", "How well success tells them apart; None unless by queries."
-    )
-    accuracy_verdict = worded(
-        "ranking:accuracy_verdict", "How well accuracy does; None where no seed is labelled."
-    )
-    differences = worded("ranking:ranking_differences", "Where it is not the paper's comparison.")
-    notes = worded("ranking:ranking_notes", "What is to be kept in mind, a sentence each.")
-    unclear = worded("ranking:unclear_places", "Those of the notes that are on places and ties.")
+    verdict = worded("ranking:ranking_verdict")
+    """Who is hardest to make deviate, in sentences."""
+    success_verdict = worded("ranking:success_verdict")
+    """How well success tells them apart; None unless by queries."""
+    accuracy_verdict = worded("ranking:accuracy_verdict")
+    """How well accuracy does; None where no seed is labelled."""
+    differences = worded("ranking:ranking_differences")
+    """Where it is not the paper's comparison."""
+    notes = worded("ranking:ranking_notes")
+    """What is to be kept in mind, a sentence each."""
+    unclear = worded("ranking:unclear_places")
+    """Those of the notes that are on places and ties."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, and those of the sentences."""

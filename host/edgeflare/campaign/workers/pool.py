@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -15,7 +14,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeflare._internal.processes import MOST_DEATHS, described_status
+from edgeflare._internal.processes import MOST_DEATHS, described_status, python_calling
 from edgeflare.campaign.workers.program import (
     Asked,
     Drop,
@@ -24,6 +23,7 @@ from edgeflare.campaign.workers.program import (
     Message,
     Refused,
     WorkerSettings,
+    serve,
 )
 from edgeflare.errors import EdgeFlareError
 from edgeflare.scheduler.job import Turn
@@ -32,10 +32,6 @@ from edgeflare.words import campaign as words
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_START = (
-    "import sys; sys.path[:] = sys.argv[2:]; from edgeflare.campaign.workers.program import serve; "
-    "serve(int(sys.argv[1]))"
-)
 _WORTH_AFTER_S = 3.0
 _WORTH_LEFT_S = 6.0
 _WORTH_QUERY_S = 0.002
@@ -91,7 +87,7 @@ class _Worker:
         try:
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _START, str(theirs.fileno()), *filter(None, sys.path)],
+                    python_calling(serve, str(theirs.fileno())),
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=self._printed,

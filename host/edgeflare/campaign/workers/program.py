@@ -139,9 +139,9 @@ def probed(original: OriginalModel, samples: Sequence[Sample]) -> list[bytes]:
     return [raw_bytes(raw) for raw in raws]
 
 
-def serve(descriptor: int) -> None:
+def serve(descriptor: str) -> None:
     """Run searches for the process at the other end of a pipe until that closes it."""
-    connection: Connection[Any, Any] = Connection(descriptor)
+    connection: Connection[Any, Any] = Connection(int(descriptor))
     cv2.setNumThreads(1)  # the processors have a worker each
     settings = connection.recv()
     outbox = _Outbox(connection)

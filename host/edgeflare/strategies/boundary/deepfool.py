@@ -216,7 +216,7 @@ class DeepFoolCrossing:
 
     def _lengthen(
         self, values: Floats, step: Callable[[float], Floats]
-    ) -> Generator[Ask, Answer, "Bracket | tuple[Floats, PathPoint]"]:
+    ) -> Generator[Ask, Answer, Bracket | tuple[Floats, PathPoint]]:
         """Try growing lengths of a step; return the crossing, else the input nearest to one."""
         best: tuple[Floats, PathPoint] | None = None
         for length in _LENGTHS:

@@ -150,13 +150,11 @@ def test_what_termux_says_of_the_battery(output: str, charge: Charge | None) -> 
 )
 def test_androids_thermal_service(status: str, level: str, throttles: bool) -> None:
     told = read(THERMAL.format(status=status))
-    assert told is not None
     assert (told.level, told.throttles, told.temperature_c) == (level, throttles, 41.6)
 
 
 def test_a_thermal_service_that_prints_odd_numbers_reports_the_rest() -> None:
     told = read(THERMAL.format(status="1").replace("41.6", "4.1.6").replace("47.0", "NaN"))
-    assert told is not None
     assert (told.level, told.temperature_c) == ("light", None)
 
 

@@ -8,11 +8,7 @@ import pytest
 from search_models import heard
 
 from edgeflare.answers.metrics import is_same_answer
-from edgeflare.campaign.pair.health import (
-    count_constant,
-    is_other_answer,
-    unusable_answers,
-)
+from edgeflare.campaign.pair.health import count_constant, is_other_answer, unusable_answers
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Detections, Output, Status, Values
 

@@ -58,12 +58,10 @@ class TestSlowness:
         search = SearchConfig(max_queries=100, timeout_s=180)
         assert slowness([1.0], search) is None
         slow = slowness([1.0, 1.0, 5.0], search, [1.0, 1.0])
-        assert slow is not None
         assert (slow.data["device_s"], slow.data["host_s"], slow.data["affordable"]) == (1, 1, 90)
 
     def test_one_that_answers_hardly_once_is_told_to_wait_longer(self) -> None:
         slow = slowness([200.0], SearchConfig(max_queries=100, timeout_s=180))
-        assert slow is not None
         assert slow.fix == {"search.max_queries": None, "search.timeout_s": None}
 
 

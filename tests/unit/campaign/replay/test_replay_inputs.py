@@ -189,8 +189,5 @@ def test_a_replay_reports_what_each_device_said(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_neither_is_refused(tmp_path: Path) -> None:
-    with (
-        pytest.raises(StoreError, match="campaign's folder"),
-        replay_source(tmp_path),
-    ):
+    with pytest.raises(StoreError, match="campaign's folder"), replay_source(tmp_path):
         pass

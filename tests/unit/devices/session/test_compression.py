@@ -24,12 +24,7 @@ def settled(mode: Any, bandwidth: float | None, arrays: Sequence[Any]) -> bool:
 
 @pytest.mark.parametrize(
     ("bandwidth", "arrays", "packed"),
-    [
-        (1e5, FLAT, True),
-        (1e5, NOISE, False),
-        (1e9, FLAT, False),
-        (None, FLAT, False),
-    ],
+    [(1e5, FLAT, True), (1e5, NOISE, False), (1e9, FLAT, False), (None, FLAT, False)],
 )
 def test_auto_packs_what_shrinks_on_a_slow_link(
     bandwidth: float | None, arrays: Sequence[Any], packed: bool

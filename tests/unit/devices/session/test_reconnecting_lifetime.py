@@ -11,12 +11,7 @@ from edgeflare.devices import DeviceState
 from edgeflare.devices.session.reconnect_policy import Backoff
 from edgeflare.devices.session.reconnecting import ReconnectingSession
 from edgeflare.devices.telemetry import Health
-from edgeflare.errors import (
-    DeviceAwayError,
-    DeviceError,
-    UnreachableError,
-    UsageError,
-)
+from edgeflare.errors import DeviceAwayError, DeviceError, UnreachableError, UsageError
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 
 CUT = UnreachableError("no route to pi4")

@@ -85,7 +85,6 @@ def chosen(make: Make, *, columns_first: bool = False) -> str:
         raws = [raw.transpose(0, 2, 1) for raw in raws]
     tensors = [TensorInfo("out", raws[0].shape, "float32")]
     found = infer_format(tensors, SIZE, {})
-    assert found is not None
     formats = (found.options, *found.others)
     return choose_format(formats, tensors, SIZE, raws, is_usual=found.is_usual).kind
 
@@ -150,7 +149,6 @@ def test_a_list_of_300_objects_is_read_without_a_word(make: Make) -> None:
     rng = np.random.default_rng(0)
     tensor = TensorInfo("out", (1, 300, 6), "float32")
     formats = infer_format([tensor], (640, 640), {})
-    assert formats is not None
     spec = InputSpec(shape=(1, 640, 640, 3), dtype="float32", channels=3, size=(640, 640))
     side = ModelInterface(
         spec,
@@ -162,7 +160,6 @@ def test_a_list_of_300_objects_is_read_without_a_word(make: Make) -> None:
         formats=formats,
     )
     options, notice = format_by_values(side, [make(rng, 0), make(rng, 1)], None, "original")
-    assert options is not None
     assert (options.kind, notice) == ("end-to-end", "")
 
 
@@ -170,7 +167,6 @@ def test_a_deployed_model_of_the_same_shape_is_read_as_the_original() -> None:
     rng = np.random.default_rng(0)
     tensor = TensorInfo("out", (1, 189, 6), "float32")
     formats = infer_format([tensor], SIZE, {})
-    assert formats is not None
     spec = InputSpec(shape=(1, 96, 96, 3), dtype="float32", channels=3, size=SIZE)
     side = ModelInterface(
         spec,
@@ -182,7 +178,6 @@ def test_a_deployed_model_of_the_same_shape_is_read_as_the_original() -> None:
         formats=formats,
     )
     options, notice = format_by_values(side, [head(objectness=False)(rng, 0)] * 2, None, "original")
-    assert options is not None
     assert options.kind == "yolo"
     assert "kind yolo" in notice
     original = side._replace(detector=options).reader("detections")
@@ -198,7 +193,6 @@ def test_classes_under_the_name_of_scores() -> None:
         TensorInfo(name, shape, "float32") for name, shape in zip(names, shapes, strict=True)
     ]
     found = infer_format(tensors, SIZE, {})
-    assert found is not None
     boxes, number = np.zeros((1, 10, 4), np.float32), np.array([10], np.float32)
     classes = np.arange(10, dtype=np.float32)[None]
     values = np.linspace(1, 0, 10, dtype=np.float32)[None]

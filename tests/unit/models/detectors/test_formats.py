@@ -278,12 +278,7 @@ def test_outputs_of_different_numbers_of_objects_are_refused(kind: str) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"box": (0, 1, 2, -1)},
-        {"classes": (4, 0)},
-        {"classes": (-1, None)},
-        {"objectness": -1},
-    ],
+    [{"box": (0, 1, 2, -1)}, {"classes": (4, 0)}, {"classes": (-1, None)}, {"objectness": -1}],
 )
 def test_a_grid_has_channels_from_0_and_a_class_at_least(wrong: dict[str, Any]) -> None:
     stated = {"box": (0, 1, 2, 3), "classes": (4, None)}

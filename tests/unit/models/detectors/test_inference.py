@@ -39,7 +39,6 @@ def tensors(*shapes: tuple[int | None, ...], names: tuple[str, ...] = ()) -> lis
 )
 def test_one_output(shape: tuple[int, ...], kind: str) -> None:
     found = infer_format(tensors(shape), SIZE, {})
-    assert found is not None
     assert found.options.kind == kind
     assert "out0" in found.reason
 
@@ -70,21 +69,18 @@ def test_other_models_are_no_detectors(shapes: list[tuple[int, ...]]) -> None:
 def test_a_head_beside_what_it_is_made_of() -> None:
     parts = [(1, 3, side, side, 85) for side in (80, 40, 20)]
     found = infer_format(tensors((1, 25200, 85), *parts), SIZE, {})
-    assert found is not None
     assert found.options == DetectorOptions(kind="yolo-objectness", outputs=("out0",))
 
 
 def test_names_of_classes_tell_objectness() -> None:
     for channels, kind in ((7, "yolo"), (8, "yolo-objectness")):
         found = infer_format(tensors((1, 8400, channels)), SIZE, ULTRALYTICS)
-        assert found is not None
         assert found.options.kind == kind
 
 
 def test_open_axes_where_the_file_says_that_it_detects() -> None:
     for shape, kind in (((None, 7, None), "yolo"), ((None, None, 6), "end-to-end")):
         found = infer_format(tensors(shape), SIZE, ULTRALYTICS)
-        assert found is not None
         assert found.options.kind == kind
         assert infer_format(tensors(shape), SIZE, {}) is None
     assert infer_format(tensors((None, None, None)), SIZE, ULTRALYTICS) is None
@@ -94,42 +90,29 @@ def test_four_outputs_of_post_processing() -> None:
     shapes = ((1, 10), (1, 10, 4), (1,), (1, 10))
     named = ("detection_scores", "detection_boxes", "num_detections", "detection_classes")
     found = infer_format(tensors(*shapes, names=named), (300, 300), {})
-    assert found is not None
     boxes, classes, scores, number = found.options.outputs
     assert (found.options.kind, boxes, number) == ("ssd", "detection_boxes", "num_detections")
     assert (classes, scores) == ("detection_classes", "detection_scores")
     unnamed = infer_format(tensors(*shapes), (300, 300), {})
-    assert unnamed is not None
     assert unnamed.options.outputs == ()
 
 
 def test_scores_and_boxes_of_the_same_anchors() -> None:
     found = infer_format(tensors((1, 4420, 4), (1, 4420, 2)), (240, 320), {})
-    assert found is not None
     assert found.options == DetectorOptions(kind="ssd-raw", outputs=("out1", "out0"))
     swapped = infer_format(tensors((1, 4, 8400), (1, 80, 8400)), SIZE, {})
-    assert swapped is not None
     assert swapped.options.outputs == ("out1", "out0")
     four = infer_format(tensors((1, 99, 4), (1, 99, 4), names=("boxes", "scores")), SIZE, {})
-    assert four is not None
     assert four.options.outputs == ("scores", "boxes")
 
 
 @pytest.mark.parametrize(
     ("shapes", "metadata", "words"),
     [
-        (
-            [(1, 56, 8400)],
-            {},
-            ("`--decoder kind=yolo`"),
-        ),
+        ([(1, 56, 8400)], {}, ("`--decoder kind=yolo`")),
         ([(1, 11, 8400)], {"task": "pose"}, "poses .*1"),
         ([(1, 11, 8400)], {"kpt_shape": "[2, 3]"}, "metadata states"),
-        (
-            [(1, 116, 8400), (1, 32, 160, 160)],
-            {},
-            "--decoder outputs=out0`",
-        ),
+        ([(1, 116, 8400), (1, 32, 160, 160)], {}, "--decoder outputs=out0`"),
         ([(1, 8400, 116), (1, 160, 160, 32)], {}, "objects"),
         ([(1, 20, 8400)], {"task": "obb"}, "metadata states"),
     ],

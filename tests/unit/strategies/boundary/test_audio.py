@@ -145,7 +145,6 @@ def test_natural_findings_replay_and_bounds_hold() -> None:
     models = pair()
     (sample,) = agreed(models, 1)
     run = searched(models, sample, crossing="natural", effort=8)
-    assert run.outcome is not None
     steps = [Mutation.from_json(step) for step in run.outcome.mutations]
     assert {step.operator for step in steps} <= set(corruptions("audio"))
     assert np.array_equal(replay(sample, steps), run.found)

@@ -120,7 +120,6 @@ def test_least_l2_crosses_next_to_the_nearest_boundary_of_a_linear_model(number:
         pair,
         Run(),
     )
-    assert placed is not None
     assert view.distance(placed.sample) <= 1.05 * nearest + rounding
     for name in ("line", "mutants"):
         other = crossed(pair, way(name, view)).outside
@@ -158,7 +157,6 @@ def test_placing_reaches_an_aim_on_either_side(name: str, lead: float) -> None:
     aim = TargetMargin(lead, 0.2 * abs(lead), 1e-3)
     run = Run()
     point = played(approach(view, bracket, aim, np.random.default_rng(0)), pair, run)
-    assert point is not None
     assert abs(point.log_odds - lead) <= aim.tolerance
     scores = pair.original(point.sample)
     others = np.delete(scores, view.label)
@@ -182,7 +180,6 @@ def test_placing_on_a_bent_path_bisects_once_and_goes_on_by_secants() -> None:
     run = Run()
     aim = TargetMargin(-0.05, 0.02, 0.0)
     point = played(approach(view, bracket, aim, np.random.default_rng(0)), pair, run)
-    assert point is not None
     assert point.log_odds == pytest.approx(-0.05, abs=0.02)
     assert run.host == 3
 
@@ -216,9 +213,7 @@ def test_an_input_beside_another_differs_by_a_few_levels_of_a_few_values(
     bracket = crossed(pair, way("least-l2", view))
     rng = np.random.default_rng(0)
     start = played(approach(view, bracket, TargetMargin(-lead, 0.01, 1e-3), rng), pair, Run())
-    assert start is not None
     point = played(perturb_locally(view, start, TargetMargin(lead, 0.01, 1e-3), rng), pair, Run())
-    assert point is not None
     assert point.log_odds * lead > 0
     assert abs(point.log_odds - lead) <= 0.01
     change = np.abs(point.sample.astype(int) - start.sample)

@@ -132,7 +132,6 @@ def test_bounds_hold_far_off_too(bounds: dict[str, float]) -> None:
 def test_natural_findings_stay_natural() -> None:
     for seed, run in runs(LOST, 4, crossing="natural", effort=8, device_budget=12):
         assert far(seed, run) == 0
-        assert run.outcome is not None
         assert run.gave_up or run.outcome.mutations
 
 

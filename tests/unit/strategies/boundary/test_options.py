@@ -56,7 +56,6 @@ def test_what_is_left_open_has_a_choice_and_numbers_may_be_text(options: dict[st
     pair = Pair(original, moved(original, 0.3))
     seed = pair.seed(agreed(pair, (8, 8, 1))[0])
     found = played(build_strategy("boundary", options)(seed, np.random.default_rng(0)), pair, Run())
-    assert found is not None
     assert found.sample is not None
     assert pair.outputs(found.sample).decision is Decision.DEVIATION
 

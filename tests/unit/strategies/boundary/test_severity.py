@@ -5,18 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from search_models import (
-    Pair,
-    Run,
-    Shape,
-    affine,
-    agreed,
-    images,
-    margin,
-    moved,
-    quantised,
-    search,
-)
+from search_models import Pair, Run, Shape, affine, agreed, images, margin, moved, quantised, search
 
 from edgeflare.errors import UsageError
 from edgeflare.metrics import l2, linf, ssim
@@ -114,7 +103,6 @@ def test_the_best_finding_so_far_goes_with_every_later_question(crossing: str) -
         if best is None:
             assert ask.best is None
         else:
-            assert ask.best is not None
             assert ask.best.sample is not None
             assert np.array_equal(ask.best.sample, best)
         if ask.of == "both":

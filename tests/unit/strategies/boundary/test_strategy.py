@@ -158,7 +158,6 @@ def test_natural_findings_replay_from_the_seed_by_natural_corruptions(budget: in
             pair, pair.seed(sample), number, crossing="natural", effort=8, device_budget=budget
         )
         assert_triggers(pair, run)
-        assert run.outcome is not None
         steps = [Mutation.from_json(step) for step in run.outcome.mutations]
         names |= {step.operator for step in steps}
         assert 1 <= len(steps) <= 3

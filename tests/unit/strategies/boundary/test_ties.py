@@ -5,17 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from search_models import (
-    Affine,
-    Pair,
-    Shape,
-    affine,
-    agreed,
-    asked_of,
-    images,
-    quantised,
-    search,
-)
+from search_models import Affine, Pair, Shape, affine, agreed, asked_of, images, quantised, search
 
 from edgeflare.strategies.boundary.crossings import make_crossing
 from edgeflare.strategies.boundary.perturb import TieBreak, break_tie
@@ -68,7 +58,6 @@ def test_a_tie_is_not_much_farther_from_the_seed_than_the_boundary() -> None:
     for number, (pair, view) in enumerate(views(12)):
         way = make_crossing("least-l2", view, np.random.default_rng(number), 64, {})
         bracket = asked_of(pair, way.find())
-        assert bracket is not None
         crossed.append(view.distance(bracket.outside.sample))
         found = asked_of(pair, way.find_tie(bracket))
         if found is not None:
@@ -87,7 +76,6 @@ def test_it_leans_to_each_of_the_classes_by_hardly_more_than_the_floor(near: boo
             tie_break = TieBreak(winner, found.others(winner), floor, near)
             rng = np.random.default_rng(number)
             point = asked_of(pair, break_tie(view, found.point, tie_break, rng))
-            assert point is not None
             scores = pair.original(point.sample)
             order = np.argsort(scores)
             assert order[-1] == winner
@@ -97,7 +85,6 @@ def test_it_leans_to_each_of_the_classes_by_hardly_more_than_the_floor(near: boo
 
 def changed_levels(found: Tie, tie_break: TieBreak, pair: Pair, view: OriginalProbe) -> int:
     point = asked_of(pair, break_tie(view, found.point, tie_break, np.random.default_rng(0)))
-    assert point is not None
     return int(np.abs(point.sample.astype(int) - found.point.sample.astype(int)).sum())
 
 
@@ -125,7 +112,6 @@ def test_a_class_that_is_in_the_way_is_taken_farther_back_than_the_other() -> No
         winner, second, back = found.classes
         tie_break = TieBreak(winner, (second, back), 1e-3, handicapped=back)
         point = asked_of(pair, break_tie(view, found.point, tie_break, np.random.default_rng(0)))
-        assert point is not None
         logs = np.log(pair.original(point.sample))
         assert 0 < logs[winner] - logs[second] < 0.1
         assert 0.1 < logs[winner] - logs[back] < 0.3

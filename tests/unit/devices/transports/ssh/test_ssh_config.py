@@ -83,10 +83,8 @@ def test_jump_hosts_have_entries_of_their_own(home):
     endpoint = resolve_endpoint(Device(name="x", host="lab-3"))
     assert endpoint.host == "lab-3.example.org"
     inner = endpoint.jump
-    assert inner is not None
     assert (inner.host, inner.port, inner.user) == ("::1", 23, getpass.getuser())
     gate = inner.jump
-    assert gate is not None
     assert (gate.host, gate.port, gate.user) == ("gate.example.org", 2022, "admin")
     assert gate.jump is None
     assert {endpoint.target, inner.target, gate.target} == {"x"}

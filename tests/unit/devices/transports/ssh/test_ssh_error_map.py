@@ -43,11 +43,7 @@ def test_each_error_of_paramiko_is_mapped_by_itself(kind):
     ("error", "kind", "sentence"),
     [
         (socket.gaierror(-2, "Name unknown"), UnreachableError, "'10.0.0.7'"),
-        (
-            ConnectionRefusedError(111, "x"),
-            UnreachableError,
-            "10.0.0.7:2222 refused",
-        ),
+        (ConnectionRefusedError(111, "x"), UnreachableError, "10.0.0.7:2222 refused"),
         (OSError(errno.EHOSTUNREACH, "No route"), UnreachableError, "10.0.0.7:2222"),
         (OSError(errno.ENETUNREACH, "No net"), UnreachableError, "10.0.0.7:2222"),
         (UnicodeError("label too long"), UnreachableError, "'10.0.0.7'"),
