@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from pydantic import TypeAdapter, computed_field
+from typing_extensions import Self
 
 R = TypeVar("R")
 
@@ -35,6 +36,11 @@ class JsonRecord:
         record: Any = self
         names = (self.json_instead.get(field.name, field.name) for field in fields(record))
         return {name: jsonable(getattr(self, name)) for name in names if name}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """Return what `to_json` has described. Raises ValueError for anything else."""
+        return of_json(cls, data)
 
 
 def jsonable(value: Any) -> Any:

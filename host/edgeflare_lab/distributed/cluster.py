@@ -10,7 +10,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from edgeflare._internal import extras
-from edgeflare._internal.records import of_json
 from edgeflare._internal.text import names_text
 from edgeflare._version import __version__
 from edgeflare.answers.interface import ModelInterface
@@ -398,7 +397,7 @@ class DaskCluster:
             known = {status["name"]: status for status in offers[address].statuses}
             for board in worker.boards:
                 if board.name in known:
-                    board.last = of_json(DeviceStatus, dict(known[board.name]))
+                    board.last = DeviceStatus.from_json(dict(known[board.name]))
         self._ask_to_open(offers)
         self._take_all_opened(offers)
 
