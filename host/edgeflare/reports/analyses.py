@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from edgeflare._internal.text import (
     NOTHING,
+    capitalized,
     margin_text,
     number_text,
     p_value_text,
@@ -33,11 +34,15 @@ from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKi
 from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
 from edgeflare.campaign.comparison import candidates_named
 from edgeflare.campaign.events import BatchProgress
+from edgeflare.campaign.pair.triage import triage_campaign
+from edgeflare.campaign.settings.config import config_from
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.document import Block, Column, Heading, Item, Listing, Section, Table, Text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
+from edgeflare.triage.run import Triage
+from edgeflare.words import triage as triage_words
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
 
 _DUELS_SHOWN = 45
@@ -55,6 +60,40 @@ class SoundnessSettings(BaseModel):
     confidence: Annotated[float, Flag("--confidence", metavar="SHARE")] = Field(
         0.95, gt=0.5, lt=1, description="Confidence in the verdict."
     )
+
+
+class TriageSettings(BaseModel):
+    """A triage has no settings: what bounds it are counts."""
+
+
+class _Triage(Analysis[TriageSettings, Triage]):
+    name = "triage"
+    about = (
+        "Find why a campaign's two models differ, by experiments with both files on this machine."
+    )
+    settings = TriageSettings
+    result = Triage
+
+    def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Triage:
+        del settings, context
+        return triage_campaign(campaign, config_from(campaign.campaign, str(campaign.folder)))
+
+    def sections(self, result: Triage) -> Iterator[Section]:  # type: ignore[override]
+        found = [Item(capitalized(triage_words.sentence(one))) for one in result.causes]
+        remarks = [Item(capitalized(triage_words.sentence(one))) for one in result.remarks]
+        blocks: list[Block] = [Text(capitalized(triage_words.headline(result)))]
+        if found:
+            blocks.append(Listing(tuple(found)))
+        if step := triage_words.next_step(result):
+            blocks.append(Text(f"Next: {step}."))
+        if remarks:
+            blocks += [
+                Text("What an application may meet though the pair agrees:"),
+                Listing(tuple(remarks)),
+            ]
+        if tried := triage_words.ruled_out(result):
+            blocks.append(Listing(tuple(Item(capitalized(one)) for one in tried)))
+        yield Section("triage", "Why the models differ", tuple(blocks), order=30)
 
 
 class _Soundness(Analysis[SoundnessSettings, Soundness]):
@@ -324,4 +363,5 @@ def _duels(ranking: Ranking) -> list[Block]:
     return [Heading("Pairs"), Table(columns, ranking.duels, about)]
 
 
+TRIAGE: Analysis[TriageSettings, Triage] = _Triage()
 SOUNDNESS, AGREEMENT, COMPARE = _Soundness(), _Agreement(), _Compare()

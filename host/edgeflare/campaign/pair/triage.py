@@ -1,0 +1,123 @@
+"""The triage of a campaign's pair, from what is stored of it: models, seeds, answers, how they are fed."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeflare.campaign.pair.inputs import chosen_input
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import ModelConfig
+from edgeflare.devices import runtime_for
+from edgeflare.errors import EdgeFlareError, UsageError
+from edgeflare.models import ONE_INPUT, OriginalModel, TensorInfo, spec_from_json
+from edgeflare.seeds.images import orientation
+from edgeflare.store import SeedRecord, Store
+from edgeflare.triage.model import ModelFile
+from edgeflare.triage.pair import PairSeeds
+from edgeflare.triage.process import triage_apart
+from edgeflare.triage.run import Triage
+
+_ON_HOST = {"tensorrt": "onnx"}
+"""What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
+_MOST_LABELLED, _MOST = 120, 32
+_ORIENTATIONS = {
+    2: "mirror",
+    3: "rotate-180",
+    4: "flip",
+    5: "transpose",
+    6: "rotate-270",
+    7: "transverse",
+    8: "rotate-90",
+}
+"""How an image that an EXIF tag turns is stored, beside the upright one."""
+_HEADER = 1 << 18
+
+
+def runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
+    """Return the runtime that runs a device's model file on this machine, or None and why not."""
+    here = _ON_HOST.get(runtime, runtime)
+    try:
+        if here != runtime and runtime_for(path) != here:
+            raise UsageError(f"a file for {runtime}")
+        OriginalModel(path, here, {}).close()
+    except EdgeFlareError as error:
+        return None, str(error)
+    return here, ""
+
+
+def triage_campaign(store: Store, config: CampaignConfig) -> Triage:
+    """Return why the models of a campaign differ, by experiments on this machine.
+
+    Raises UsageError where the deployed model can't be run here, or no seed was answered; ModelError
+    where a model can't be loaded.
+    """
+    models = store.models
+    here, why = runtime_here(config.deployed.path, models["deployed"]["runtime"]["name"])
+    if here is None:
+        raise UsageError(
+            f"why {config.deployed.path.name} differs is told by experiments with it on this "
+            f"machine, and it can't be run here: {why}"
+        )
+    original = models["original"]["runtime"]["name"]
+    files = (
+        _file("original", config.original, models["original"], original, config.original.options),
+        _file("deployed", config.deployed, models["deployed"], here, {}),
+    )
+    seeds = _seeds(store, config)
+    if not seeds.samples:
+        raise UsageError(f"{store.folder} has no seed that both models answered")
+    kind = models["original"]["output"]["answers"]
+    return triage_apart(files, seeds, has_classes=kind in ("scores", "labels"))
+
+
+def _file(
+    side: str,
+    config: ModelConfig,
+    about: Mapping[str, Any],
+    runtime: str,
+    options: Mapping[str, Any],
+) -> ModelFile:
+    given = ONE_INPUT
+    if config.input_name is not None or config.fixed_inputs is not None:
+        model = OriginalModel(config.path, runtime, options)
+        try:
+            given = chosen_input(config, model.inputs, f"the {side} model").given
+        finally:
+            model.close()
+    output = about["output"]
+    names = [TensorInfo.from_json(one).name for one in output.get("read", [output])]
+    spec = spec_from_json(about["input"])
+    return ModelFile(side, config.path, runtime, dict(options), spec, given, tuple(names))
+
+
+def _seeds(store: Store, config: CampaignConfig) -> PairSeeds:
+    """Return at most 120 labelled seeds, or 32, evenly spread over those that both models answered."""
+    answered = [seed for seed in store.seeds() if seed.outputs is not None]
+    is_labelled = any(seed.label is not None for seed in answered)
+    most = min(len(answered), _MOST_LABELLED if is_labelled else _MOST)
+    places = np.unique(np.linspace(0, len(answered) - 1, most).astype(int)) if most else []
+    chosen = [answered[place] for place in places]
+    rows = store.state.seed_rows
+    return PairSeeds(
+        [store.get_sample(seed.sample) for seed in chosen],
+        [-1 if seed.label is None else seed.label for seed in chosen] if is_labelled else [],
+        [rows.get(seed.id, 0) for seed in chosen] if rows else [],
+        orientations=_orientations(chosen, config.seeds.path),
+    )
+
+
+def _orientations(seeds: Sequence[SeedRecord], folder: Path) -> dict[int, str]:
+    """Return how the images of seeds are stored that an EXIF tag turns, by the seeds' places."""
+    found = {}
+    for place, seed in enumerate(seeds):
+        path = folder / seed.id
+        try:
+            with path.open("rb") as file:
+                tag = orientation(file.read(_HEADER))
+        except (OSError, ValueError):
+            continue
+        if tag in _ORIENTATIONS:
+            found[place] = _ORIENTATIONS[tag]
+    return found
