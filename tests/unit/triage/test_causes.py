@@ -1,0 +1,282 @@
+"""Each kind of fault in a small model is found as what it is, and healthy pairs have no cause."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from edgeflare.models import InputSpec
+from edgeflare.models.quantized import Recipe, make_quantized
+from edgeflare.triage.model import ModelFile
+from edgeflare.triage.pair import DeviceAnswers, Pair, PairSeeds
+from edgeflare.triage.run import Triage, triage
+from edgeflare.triage.ways import Way
+from edgeflare_agent.preprocess import prepare
+
+SIZE, CLASSES = 16, 6
+SPEC = InputSpec(
+    shape=(1, 3, SIZE, SIZE),
+    dtype="float32",
+    size=(SIZE, SIZE),
+    channels=3,
+    layout="CHW",
+    scale=(1.0, 255.0),
+    mean=(0.485, 0.456, 0.406),
+    std=(0.229, 0.224, 0.225),
+)
+Fault = Callable[[onnx.ModelProto], None]
+
+
+def network(seed: int = 0) -> onnx.ModelProto:
+    """A classifier of random weights: two convolutions, a mean over space, a dense layer."""
+    rng = np.random.default_rng(seed)
+
+    def weights(name: str, *shape: int) -> onnx.TensorProto:
+        size = float(np.prod(shape[1:])) or 1.0
+        values = (
+            rng.normal(0, 1.5 / size**0.5, shape) if len(shape) > 1 else rng.normal(0, 0.3, shape)
+        )
+        return numpy_helper.from_array(values.astype(np.float32), name)
+
+    nodes = [
+        helper.make_node(
+            "Conv", ["image", "k1", "b1"], ["c1"], "conv1", pads=[1] * 4, strides=[2, 2]
+        ),
+        helper.make_node("Relu", ["c1"], ["r1"], "relu1"),
+        helper.make_node("Conv", ["r1", "k2", "b2"], ["c2"], "conv2", pads=[1] * 4, strides=[2, 2]),
+        helper.make_node("Relu", ["c2"], ["r2"], "relu2"),
+        helper.make_node("Flatten", ["r2"], ["flat"], "flatten"),
+        helper.make_node("Gemm", ["flat", "k3", "b3"], ["logits"], "dense"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIZE, SIZE])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, CLASSES])],
+        [
+            *(weights("k1", 12, 3, 3, 3), weights("b1", 12)),
+            *(weights("k2", 16, 12, 3, 3), weights("b2", 16)),
+            *(weights("k3", 256, CLASSES), weights("b3", CLASSES)),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def images(count: int = 30, seed: int = 1) -> list[np.ndarray]:
+    """Coloured gradients with noise, so that colours, axes and brightness all matter."""
+    rng = np.random.default_rng(seed)
+    along = np.linspace(0, 1, SIZE)
+    found = []
+    for _ in range(count):
+        corners = rng.uniform(0, 200, (3, 3))
+        image = (
+            corners[0] + along[:, None, None] * corners[1] + along[None, :, None] ** 2 * corners[2]
+        )
+        found.append(np.clip(image + rng.normal(0, 12, image.shape), 0, 255).astype(np.uint8))
+    return found
+
+
+def changed(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Fault:
+    def apply(model: onnx.ModelProto) -> None:
+        (weights,) = (one for one in model.graph.initializer if one.name == name)
+        values = change(numpy_helper.to_array(weights).copy())
+        weights.CopyFrom(numpy_helper.from_array(values.astype(np.float32), name))
+
+    return apply
+
+
+def attribute(node: str, name: str, value: Any) -> Fault:
+    def apply(model: onnx.ModelProto) -> None:
+        (operator,) = (one for one in model.graph.node if one.name == node)
+        kept = [one for one in operator.attribute if one.name != name]
+        del operator.attribute[:]
+        operator.attribute.extend([*kept, helper.make_attribute(name, value)])
+
+    return apply
+
+
+def ending(kind: str, *constants: np.ndarray, **attributes: Any) -> Fault:
+    """Put an operator behind the logits."""
+
+    def apply(model: onnx.ModelProto) -> None:
+        graph = model.graph
+        graph.node[-1].output[0] = "before"
+        names = [f"constant{place}" for place in range(len(constants))]
+        for name, values in zip(names, constants, strict=True):
+            graph.initializer.append(numpy_helper.from_array(values, name))
+        graph.node.append(
+            helper.make_node(kind, ["before", *names], ["logits"], "last", **attributes)
+        )
+
+    return apply
+
+
+def channels_empty(kernel: np.ndarray) -> np.ndarray:
+    kernel[2:5] = 0
+    return kernel
+
+
+def renumbered(model: onnx.ModelProto) -> None:
+    order = np.array([1, 2, 3, 4, 5, 0])
+    changed("k3", lambda kernel: kernel[:, order])(model)
+    changed("b3", lambda bias: bias[order])(model)
+
+
+def background(model: onnx.ModelProto) -> None:
+    changed("k3", lambda kernel: np.pad(kernel, ((0, 0), (1, 0))))(model)
+    changed("b3", lambda bias: np.pad(bias, (1, 0), constant_values=-4))(model)
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = CLASSES + 1
+
+
+def random(model: onnx.ModelProto) -> None:
+    model.graph.node.insert(5, helper.make_node("RandomUniformLike", ["flat"], ["noise"], "drop"))
+    model.graph.node.insert(6, helper.make_node("Add", ["flat", "noise"], ["noisy"], "add"))
+    model.graph.node[7].input[0] = "noisy"
+
+
+def not_finite(model: onnx.ModelProto) -> None:
+    def broken(bias: np.ndarray) -> np.ndarray:
+        bias[3] = np.inf
+        return bias
+
+    changed("b2", broken)(model)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("original") / "original.onnx"
+    onnx.save(network(), path)
+    return path
+
+
+def pair_of(original: Path, deployed: Path, **others: Any) -> Pair:
+    files = [
+        ModelFile(side, path, "onnx", {}, SPEC)
+        for side, path in (("original", original), ("deployed", deployed))
+    ]
+    files[1] = replace(files[1], spec=others.pop("spec", SPEC))
+    seeds = PairSeeds(others.pop("samples", None) or images(), **others)
+    return Pair((files[0], files[1]), seeds)
+
+
+def triaged(original: Path, folder: Path, fault: Fault, **others: Any) -> Triage:
+    model = onnx.load(original)
+    fault(model)
+    onnx.save(model, folder / "deployed.onnx")
+    return triage(pair_of(original, folder / "deployed.onnx", **others))
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "what", "name"),
+    [
+        (attribute("conv2", "pads", [0, 0, 2, 2]), "conversion", "layer", "conv2"),
+        (changed("k2", channels_empty), "conversion", "layer", "conv2"),
+        (changed("b1", np.zeros_like), "conversion", "bias-differs", "conv1"),
+        (changed("k1", lambda kernel: kernel[:, ::-1]), "preprocessing", "other-way", None),
+        (not_finite, "non-finite", "not-finite", "conv2"),
+        (random, "not-repeatable", "answers-change", "drop"),
+        (renumbered, "interface", "classes-exchanged", "logits"),
+        (background, "interface", "one-class-more", "logits"),
+        (ending("Softmax", axis=-1), "interface", "form", "logits"),
+        (ending("Mul", np.float32([0.25])), "interface", "units", "logits"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_fault_of_the_file_is_the_first_cause(
+    original: Path, tmp_path: Path, fault: Fault, kind: str, what: str, name: str | None
+) -> None:
+    found = triaged(original, tmp_path, fault)
+    first = found.causes[0]
+    assert (first.kind, first.what, found.is_healthy) == (kind, what, False)
+    assert name is None or name in first.names
+    assert not found.failed
+
+
+def test_another_model_is_told_from_a_conversion(original: Path, tmp_path: Path) -> None:
+    onnx.save(network(seed=9), tmp_path / "other.onnx")
+    found = triage(pair_of(original, tmp_path / "other.onnx"))
+    assert (found.causes[0].kind, found.causes[0].evidence["kernels"]) == ("another-model", 3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "options"),
+    [
+        (SPEC._replace(color="BGR", mean=SPEC.mean[::-1], std=SPEC.std[::-1]), {"color"}),
+        (SPEC._replace(mean=(0.0,), std=(1.0,)), {"mean", "std"}),
+        (SPEC._replace(orientation="rotate-90"), {"orientation"}),
+    ],
+    ids=["colour", "scaling", "orientation"],
+)
+def test_a_feed_that_is_wrong_is_named_with_the_one_that_agrees(
+    original: Path, spec: InputSpec, options: set[str]
+) -> None:
+    found = triage(pair_of(original, original, spec=spec))
+    first = found.causes[0]
+    assert (first.kind, first.proof, first.side) == ("preprocessing", "corrected", "deployed")
+    assert first.evidence["agreement"] == 150
+    assert first.what == "same-tensor" or options <= {*first.change}
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_a_healthy_int8_copy_has_no_cause(
+    original: Path, tmp_path: Path, per_channel: bool
+) -> None:
+    inputs = [prepare(sample, SPEC) for sample in images()]
+    recipe = Recipe("int8", per_channel=per_channel)
+    made = make_quantized(original, [recipe], inputs, tmp_path, lambda *_: None)
+    found = triage(pair_of(original, made["int8"]))
+    assert (found.number_format, found.is_healthy, found.causes) == ("int8", True, ())
+
+
+def test_the_same_file_agrees(original: Path) -> None:
+    found = triage(pair_of(original, original))
+    assert (found.agreement, found.is_healthy, found.causes) == (150, True, ())
+
+
+def test_a_device_that_is_fed_otherwise_is_told_without_asking_it(original: Path) -> None:
+    samples = images()[:16]
+    pair = pair_of(original, original)
+    fed = Way(SPEC._replace(color="BGR"))
+    outputs = pair.deployed.answers(samples, fed, [0] * 16)
+    assert outputs is not None
+    device = DeviceAnswers(samples, [0] * 16, outputs)
+    found = triage(pair_of(original, original, device=device))
+    first = found.causes[0]
+    assert (first.kind, first.side, first.change) == ("preprocessing", "device", {"color": "BGR"})
+
+
+def test_of_misfits_none_wins(original: Path, tmp_path: Path) -> None:
+    noise = np.random.default_rng(3).normal(0, 0.1, (12, 3, 3, 3))
+    found = triaged(original, tmp_path, changed("k1", lambda kernel: kernel + noise))
+    assert not any(one.kind == "preprocessing" for one in found.causes)
+    assert found.ruled_out["feeds"]["tried"] > 30
+
+
+def test_labels_tell_of_a_feed_that_is_wrong_for_both(original: Path) -> None:
+    samples = images(60)
+    pair = pair_of(original, original, samples=samples)
+    right = pair.answers(pair.original, None, range(60))
+    assert right is not None
+    labels = right[0].argmax(axis=1).tolist()
+    wrong = SPEC._replace(color="BGR")
+    files = tuple(replace(one, spec=wrong) for one in pair.files)
+    found = triage(Pair((files[0], files[1]), PairSeeds(samples, labels)))
+    first = found.causes[0]
+    assert (first.kind, first.side, first.evidence["right_then"]) == ("preprocessing", "both", 1.0)
+
+
+def test_a_check_that_fails_is_named_and_the_others_go_on(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ValueError("no partner")
+
+    monkeypatch.setattr("edgeflare.triage.checks.kernels._partner", broken)
+    found = triaged(original, tmp_path, attribute("conv2", "pads", [0, 0, 2, 2]))
+    assert found.failed == {"kernels": "no partner"}
+    assert (found.causes[0].what, found.causes[0].names) == ("layer", ("conv2",))
