@@ -123,7 +123,7 @@ def unclear_places(ranking: Ranking) -> tuple[str, ...]:
 
 
 def _means(measure: Measure, kind: AnswerKind[Any]) -> str:
-    return kind.disagreement if measure == "disagreement" else _MEANS[measure]
+    return kind.report_words.distance if measure == "disagreement" else _MEANS[measure]
 
 
 def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
