@@ -270,9 +270,6 @@ class ValuesKind(AnswerKind[Values]):
     def answer_words(self, answer: Values, name: Name = str) -> str:
         return values_of_shape(answer.array.shape)
 
-    def to_json(self, answer: Values) -> Any:
-        return value_summary(answer)
-
     def card(self, original: Values, deployed: Values, seed: Sequence[Any] = ()) -> Card:
         maps = _maps(original, deployed)
         values = {
