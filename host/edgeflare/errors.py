@@ -31,6 +31,8 @@ EdgeFlareError                     2
     └── InferenceFailedError       3   the device, or the original, can't answer on an input
 """
 
+from pathlib import Path
+
 
 class EdgeFlareError(Exception):
     """Base of all errors; its text is one clear sentence: what, where, what to do next."""
@@ -59,7 +61,12 @@ class StrategyError(EdgeFlareError):
 
 
 class PreflightError(EdgeFlareError):
-    """The model pair or its preprocessing looks wrong; no search was started."""
+    """The model pair or its preprocessing looks wrong, by the answers to the seeds.
+
+    The campaign was run all the same, and is in `folder`.
+    """
+
+    folder: Path | None = None
 
 
 class StoreError(EdgeFlareError):

@@ -59,8 +59,6 @@ class AnswerKind(ABC, Generic[A]):
     """Whether the deployed model tells how sure it is; not where it tells a label alone."""
     takes_tolerance: ClassVar[bool] = False
     """Whether the oracle `tolerance` compares its answers."""
-    tries_preprocessing: ClassVar[bool] = True
-    """Whether the usual mistakes of preprocessing are tried on the first seeds; not where that is slow."""
     largest_distance: ClassVar[float] = 1.0
     """What no distance of two of its answers exceeds; infinity where there is no such bound."""
     counts_objects: ClassVar[bool] = False

@@ -254,7 +254,6 @@ class TranscriptKind(AnswerKind[Transcript]):
     report_words = OF_TRANSCRIPTS
 
     stated_outputs = ("auto", "transcript")
-    tries_preprocessing = False
     takes_device_budget = False
 
     def accepts(self, answer: object) -> bool:

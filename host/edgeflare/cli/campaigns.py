@@ -14,7 +14,7 @@ import typer
 from edgeflare._internal.text import counted, size_text
 from edgeflare.cli.options import CampaignFolder, Force, Json
 from edgeflare.cli.terminal import echo, echo_err, findings_text
-from edgeflare.errors import UsageError
+from edgeflare.errors import PreflightError, UsageError
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -44,8 +44,14 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
     from edgeflare.cli.terminal import ask, end_by
     from edgeflare.store import is_address
 
+    wrong: PreflightError | None = None
     with progress_display() as progress:
-        folder = campaign(ask=ask, progress=progress)
+        try:
+            folder = campaign(ask=ask, progress=progress)
+        except PreflightError as error:
+            if error.folder is None:
+                raise
+            folder, wrong = error.folder, error
     summary = summarize(folder)
     print_summary(summary, json)
     if not json:
@@ -55,6 +61,8 @@ def _run_and_show(campaign: Callable[..., Path], json: bool) -> None:
         to = Path(folder.name) if is_address(summary.folder) else folder
         command = ["edgeflare", "export", summary.folder, f"{to}-{what}"]
         echo_err(f"{what.capitalize()}: {shlex.join(command)}")
+    if wrong is not None:
+        raise wrong
     end_by(summary.limits_crossed, summary.limits_undecided)
 
 

@@ -246,6 +246,8 @@ class CampaignState:
     """Why the control can't be run."""
     devices: Fact[Sequence[StoredDevice]] = Fact([])
     """The devices that the campaign was given."""
+    disagreement: Fact[str] = Fact("")
+    """What is wrong with the pair, by the answers to the seeds; "": nothing is, or it is accepted."""
     environment: Fact[str | None] = Fact(None)
     """The digest of the environment in force."""
     faults: Fact[Mapping[str, Sequence[StoredFault]] | None] = Fact(None)

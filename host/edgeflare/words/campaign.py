@@ -100,6 +100,10 @@ def _cause(copy: str | None) -> str:
 
 
 ALL_UP = "all devices are up"
+DISAGREES = (
+    "{}; accept a pair that differs so with --allow-disagreement (`edgeflare analyse triage` tells "
+    "more of the cause, `edgeflare explain` of each finding)"
+)
 WITHOUT_DEVICE = "goes on without {}: {}"
 DEVICES_DIFFER = (
     "devices that differ share the seeds ({}): what is found depends on which took which"

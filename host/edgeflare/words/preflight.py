@@ -6,18 +6,6 @@ from functools import partial
 from edgeflare._internal.text import counted, duration, percent_text
 from edgeflare.types import Issue
 
-CORRECTED = {
-    "color": "the other colour order",
-    "scaling": "the deployed model's scale, mean and std",
-    "divided": "pixel values 255 times larger",
-    "not-divided": "pixel values divided by 255",
-}
-"""The usual mistakes of preprocessing, by their codes: what the original is given once each is corrected."""
-
-OF_IMAGES = "scale, mean, std, colour order and layout"
-OF_AUDIO = "front end, rate and length"
-"""What is stated of the inputs of such models."""
-
 INSTEAD = "the {} model with {} instead of {}"
 BOTH_UNDER_USUAL = "both models under the usual preprocessing"
 MAY_BE_CHANCE = "{}; with only {} this may be chance"
@@ -38,26 +26,6 @@ def sentence(issue: Issue) -> str:
     return _SENTENCES[issue.code](**issue.data)
 
 
-def advice(codes: Sequence[str], stated: str, *, has_finder: bool, is_tried: bool) -> str:
-    """Return what to do about a pair that looks wrong by the issues of these codes.
-
-    `stated`: what is stated of both inputs; `has_finder`: `edgeflare inputs` is for such models;
-    `is_tried`: the usual mistakes of preprocessing were tried.
-    """
-    finder = "; `edgeflare inputs` finds the likeliest" if has_finder else ""
-    what = f"{stated} of both inputs (`--original-input`, `--deployed-input`{finder})"
-    if "preprocessing" in codes:
-        return f"correct {what}"
-    if "accuracy-original" in codes:
-        return f"check the labels, and {what}"
-    if is_tried:
-        return (
-            "no usual mistake of preprocessing explains it, so check that the deployed file is a version "
-            "of the original, and what is stated of its input and output alone"
-        )
-    return f"check {what}"
-
-
 def _unusable(does: str, model: str, inputs: int, of: int, replica: str = "") -> str:
     name = "the deployed model" if model == "deployed" else "the original"
     where = f" on {replica}" if replica else ""
@@ -73,16 +41,6 @@ def _disagreement(
     return (
         f"the two models disagree on {differing} of {seeds} seeds as they are, far more "
         f"than compression explains: {shown}"
-    )
-
-
-def _preprocessing(
-    mistake: str, closer: int, tried: int, distance: float, stated_distance: float, **_: object
-) -> str:
-    return (
-        f"with {CORRECTED[mistake]}, the original comes closer to the deployed model on {closer} "
-        f"of {tried} seeds (median distance {distance:.2g} instead of "
-        f"{stated_distance:.2g}), so the preprocessing stated for one of the two is wrong"
     )
 
 
@@ -179,7 +137,6 @@ _SENTENCES: Mapping[str, Callable[..., str]] = {
     "constant": partial(_unusable, "gives the same answer to all of {inputs}"),
     "tied": partial(_unusable, "is without a decision on {share}, a tie of its best answers"),
     "disagreement": _disagreement,
-    "preprocessing": _preprocessing,
     "accuracy-original": partial(_accuracy, "original"),
     "accuracy-deployed": partial(_accuracy, "deployed"),
     "one-class": _one_class,

@@ -23,9 +23,9 @@ def headline(found: Triage) -> str:
     if found.is_healthy:
         return f"the pair agrees as well as healthy {found.number_format} pairs do ({reached})"
     if found.agreement >= found.expected:
-        return f"the pair agrees ({reached}), but:"
+        return f"the pair agrees ({reached}), but"
     if found.causes and found.causes[0].proof == "corrected":
-        return f"the pair differs ({reached}; {wanted}), and one change makes it agree:"
+        return f"the pair differs ({reached}; {wanted}), and one change makes it agree"
     return f"the pair differs more than healthy pairs do ({reached}; {wanted})"
 
 
@@ -63,8 +63,8 @@ def _db(agreement: float | None) -> str:
 
 def _way(evidence: _Evidence) -> str:
     way, options = evidence["way"], evidence.get("options") or {}
-    stated = " ".join(
-        f"{name}={value}" if value else f"without {name}" for name, value in options.items()
+    stated = ", ".join(
+        f"{name}={value}" if value else f"no {name}" for name, value in options.items()
     )
     return _WAYS.get(way.get("picture") or way.get("codes") or "", stated) or (
         f"clips multiplied by {way['factor']:g}"

@@ -5,36 +5,28 @@
 
 import filecmp
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edgeflare._internal.text import capitalized, counted
-from edgeflare.answers import SCORES, AnswerKind, kind_of_answer
+from edgeflare.answers import kind_of_answer
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.answers.parts import Margins
-from edgeflare.campaign.events import Reporter
+from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
+from edgeflare.campaign.pair.triage import triage_campaign
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
-from edgeflare.errors import InferenceFailedError, PreflightError
-from edgeflare.models import AnswerReader, InputSpec, OriginalModel
-from edgeflare.models.usual_inputs import changed_options, mistakes
+from edgeflare.errors import EdgeFlareError
+from edgeflare.models import AnswerReader, OriginalModel
+from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
-from edgeflare.types import Decision, Issue, Output, Outputs, Query, Seed, with_row
-from edgeflare.words.preflight import (
-    GOING_ON,
-    MAY_BE_CHANCE,
-    OF_AUDIO,
-    OF_IMAGES,
-    advice,
-    sentence,
-)
+from edgeflare.triage.agreement import HEALTHY, least_agreement, stacked
+from edgeflare.types import Decision, Issue, Outputs, Seed
+from edgeflare.words import triage as triage_words
+from edgeflare.words.preflight import GOING_ON, MAY_BE_CHANCE, sentence
 
 if TYPE_CHECKING:
     from edgeflare.campaign.fleet import Fleet  # reports need nothing that opens devices
@@ -45,8 +37,6 @@ DISAGREEMENT_LIMIT = 0.20
 OBJECTS_LIMIT = 0.12
 """Of a detector's objects: of two real detectors 2 to 8 % differ clearly after int8 quantisation, and
 21 to 23 % with another colour order or scaling."""
-_SHARE_CLOSER = 0.6
-_DISTANCE_RATIO = 0.5
 _CLEAR = 0.05
 """The margin of a difference of detections that counts as clear: nearer ones come of rounding."""
 _MANY_OBJECTS = 100
@@ -98,49 +88,15 @@ class SeedFigures(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """How well the original answers as the deployed model does once a usual mistake is corrected.
-
-    `mistake` is its code, of `edgeflare.models.usual_inputs.mistakes`, and `options` what
-    `--input` then states otherwise. It comes `closer` on so many of `tried` seeds; `distance` and
-    `stated_distance` are medians of the total variation distance between both models'
-    probabilities, 0 to 1; of their labels where the deployed model returns no scores, of
-    detections as `edgeflare.metrics.disagreement` has it.
-    """
-
-    mistake: str
-    options: Mapping[str, str | None]
-    closer: int
-    tried: int
-    distance: float
-    stated_distance: float
-
-    @property
-    def is_better(self) -> bool:
-        """Whether it clearly explains the deployed model's answers better than what is stated.
-
-        It is closer on a share of the seeds whose lower 95 % bound is above 60 %, at no more than
-        half the median distance.
-        """
-        return (
-            wilson(self.closer, self.tried)[0] > _SHARE_CLOSER
-            and self.distance <= _DISTANCE_RATIO * self.stated_distance
-        )
-
-
-@dataclass(frozen=True)
 class PairAnswers:
     """Both models' answers to the seeds, as the checks see them.
 
-    `alternatives`: how the original answers once each of the usual mistakes of preprocessing is
-    corrected; None: they weren't tried. `unusable`: which model's answers tell nothing. `allow`: the
-    user goes on with a pair that disagrees.
+    `unusable`: which model's answers tell nothing. `allow`: the user goes on with a pair that
+    disagrees.
     """
 
     seeds: Sequence[SeedFigures]
-    alternatives: Sequence[Alternative] | None = None
     unusable: Sequence[UnusableAnswers] = ()
-    is_audio: bool = False
     allow: bool = False
 
     def accuracy(self, model: str) -> tuple[int, int]:
@@ -154,11 +110,9 @@ class PairAnswers:
         models = ("original", "deployed")
         sure = {name: [getattr(seed.margins, name) for seed in differing] for name in models}
         margins = {name: [m for m in of_model if m is not None] for name, of_model in sure.items()}
-        tried = self.alternatives
         return {
             "accuracies": {name: self.accuracy(name) for name in models},
             "margins": {name: median(of) if of else None for name, of in margins.items()},
-            "alternatives": None if tried is None else [asdict(one) for one in tried],
         }
 
 
@@ -197,15 +151,6 @@ def _disagreement(pair: PairAnswers) -> Iterator[Issue]:
     yield Issue("disagreement", "stop", data, {"original.input": None, "deployed.input": None})
 
 
-def _preprocessing(pair: PairAnswers) -> Iterator[Issue]:
-    """Another preprocessing of the original explains the deployed model's answers clearly better."""
-    better = [one for one in pair.alternatives or () if one.is_better]
-    if better:
-        best = min(better, key=lambda one: one.distance)
-        fix = {f"original.input.{name}": value for name, value in best.options.items()}
-        yield Issue("preprocessing", "stop", asdict(best) | pair.details(), fix)
-
-
 def _accuracy(pair: PairAnswers) -> Iterator[Issue]:
     """A model is no better than chance, by the lower 95 % bound of its accuracy."""
     of_labelled = (seed.classes for seed in pair.seeds if seed.label is not None and seed.classes)
@@ -220,7 +165,7 @@ def _accuracy(pair: PairAnswers) -> Iterator[Issue]:
 
 CHECKS: tuple[Callable[[PairAnswers], Iterator[Issue]], ...] = (
     *(_one_class, _objects),
-    *(_disagreement, _preprocessing, _accuracy),
+    *(_disagreement, _accuracy),
 )
 
 
@@ -232,75 +177,22 @@ def pair_issues(pair: PairAnswers) -> list[Issue]:
     return [replace(one, severity="warning") if one.severity == "stop" else one for one in issues]
 
 
-def check_pair(pair: PairAnswers) -> list[str]:
-    """Check both models' answers on the seeds; return notices for the user.
+def check_pair(pair: PairAnswers) -> tuple[list[str], str]:
+    """Check both models' answers on the seeds; return notices, and what is wrong with the pair.
 
-    Raises PreflightError where an issue stops the campaign.
+    "": nothing is, there are too few seeds to tell, or the user goes on all the same.
     """
     issues = pair_issues(pair)
     notices = [sentence(issue) for issue in issues if issue.severity == "note"]
     problems = [issue for issue in issues if issue.severity != "note"]
     if not problems:
-        return notices
+        return notices, ""
     text = "; ".join(map(sentence, problems))
     if len(pair.seeds) < MINIMUM_SEEDS:
-        return [*notices, MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))]
+        return [*notices, MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))], ""
     if pair.allow:
-        return [*notices, GOING_ON.format(text)]
-    unusable = "".join(f"{problem.words}; " for problem in pair.unusable)
-    what = advice(
-        [issue.code for issue in problems],
-        OF_AUDIO if pair.is_audio else OF_IMAGES,
-        # `edgeflare inputs` is for images of models that have classes
-        has_finder=not pair.is_audio and pair.seeds[0].classes > 0,
-        is_tried=pair.alternatives is not None,
-    )
-    raise PreflightError(
-        f"{unusable}{text}; the preprocessing or the model pair looks wrong: {what}, or go on with "
-        f"--allow-disagreement{'' if unusable else ' (`edgeflare explain` then names the cause)'}"
-    )
-
-
-def try_alternatives(
-    seeds: Sequence[Seed],
-    specs: tuple[InputSpec, InputSpec],
-    answer: Callable[[Query, InputSpec], Output],
-    kind: AnswerKind[Any] = SCORES,
-) -> list[Alternative]:
-    """Return how the original answers once each of the usual mistakes of preprocessing is corrected.
-
-    `specs` are those of original and deployed model; `answer` runs the original under a spec.
-    `kind`: of the deployed model's answers; where it returns a label and no scores, only labels are
-    compared. The first 32 seeds count.
-    """
-    tried = [
-        seed for seed in seeds[:SEEDS_TRIED] if seed.outputs.decision is not Decision.NONFINITE
-    ]
-    if not tried:
-        return []
-    stated = _distances(
-        kind, tried, [one for seed in tried if (one := seed.outputs.original) is not None]
-    )
-    queries = [with_row(seed.sample, seed.row) for seed in tried]
-    alternatives = []
-    for mistake, spec in mistakes(*specs).items():
-        try:
-            corrected = _distances(kind, tried, [answer(query, spec) for query in queries])
-        except InferenceFailedError:  # prepared so, the original can't answer: it explains nothing
-            continue
-        options = {name: now for name, (_, now) in changed_options(specs[0], spec).items()}
-        closer = int(np.count_nonzero(corrected < stated))
-        medians = float(np.median(corrected)), float(np.median(stated))
-        alternatives.append(Alternative(mistake, options, closer, len(tried), *medians))
-    return alternatives
-
-
-def _distances(
-    kind: AnswerKind[Any], seeds: Sequence[Seed], originals: Sequence[Output]
-) -> NDArray[np.float64]:
-    deployed = [one for seed in seeds if (one := seed.outputs.deployed) is not None]
-    pairs = zip(map(kind.as_deployed, originals), deployed, strict=True)
-    return np.array([kind.distance(*both) for both in pairs])
+        return [*notices, GOING_ON.format(text)], ""
+    return notices, "; ".join([*(problem.words for problem in pair.unusable), text])
 
 
 def disagreement(seeds: Sequence[SeedFigures]) -> Issue | None:
@@ -347,27 +239,77 @@ class Preflight:
     reporter: Reporter
 
     def run(self, replicas: Mapping[str, Sequence[str]], reader: AnswerReader) -> None:
-        """Check what isn't checked yet; store notices. Raises PreflightError.
+        """Check what isn't checked yet; store notices, and what is wrong with the pair.
 
         `replicas`: the names of the devices of each; `reader`: how the deployed model's outputs
-        become answers.
+        become answers. A pair that looks wrong, or agrees worse than healthy pairs do, is triaged.
         """
         checked = list(self.store.state.checked)
+        if set(replicas) <= {*checked}:
+            return
         unusable = [one for one in unusable_answers(self.store) if one.replica not in checked]
         told = self.store.notices()
         for problem in unusable:
             if (text := capitalized(problem.words)) not in told:
                 self.reporter.notice(text)
+        wrong: list[str] = []
         for replica, names in replicas.items():
             if replica in checked:
                 continue
             where = f"{replica}: " if replica else ""
-            for notice in check_pair(self._answers(replica, unusable)):
+            notices, text = check_pair(self._answers(replica, unusable))
+            for notice in notices:
                 self.reporter.notice(where + notice)
+            if text:
+                wrong.append(where + text)
             if saturated := self._saturation(replica, names, reader):
                 self.reporter.notice(where + sentence(saturated))
             checked.append(replica)
+        cause = self._triaged() if wrong or unusable or self._is_off() else ""
+        if wrong:
+            self.store.state.disagreement = "; ".join([*wrong, *([cause] if cause else [])])
         self.store.state.checked = checked
+
+    def _is_off(self) -> bool:
+        """Whether the answers agree worse than those of healthy pairs of these files do."""
+        is_float = [
+            is_float_file(path, about["runtime"]["name"])
+            for path, about in zip(
+                (self.config.original.path, self.config.deployed.path),
+                (self.store.models[which] for which in ("original", "deployed")),
+                strict=True,
+            )
+        ]
+        seeds = [seed for seed in self.store.seeds() if seed.outputs is not None][:SEEDS_TRIED]
+        kind = self.sides[0].kind
+        numbers = [
+            [
+                kind.numbers(answer)
+                for seed in seeds
+                if (answer := getattr(seed.outputs, which)) is not None
+            ]
+            for which in ("original", "deployed")
+        ]
+        found = [stacked([[one] for one in of_model]) for of_model in numbers]
+        if found[0] is None or found[1] is None or not self.sides[1].kind.is_scored:
+            return False
+        expected = HEALTHY["float32" if all(is_float) else "int8"]
+        return least_agreement(found[0], found[1]) < expected
+
+    def _triaged(self) -> str:
+        """Triage the pair and store the result; return the first cause in words."""
+        self.reporter(Stage("triage", "why the models differ"))
+        try:
+            found = triage_campaign(self.store, self.config)
+        except EdgeFlareError as error:
+            self.reporter.notice(f"why the models differ wasn't looked for: {error}")
+            return ""
+        self.store.add_result("triage", found)
+        step = triage_words.next_step(found)
+        first = [triage_words.sentence(cause) for cause in found.causes[:1]]
+        told = ": ".join([triage_words.headline(found), *first])
+        self.reporter.notice(capitalized(told) + (f"; next: {step}" if step else ""))
+        return first[0] if first else ""
 
     def _answers(self, replica: str, unusable: Sequence[UnusableAnswers]) -> PairAnswers:
         figures = [
@@ -375,17 +317,7 @@ class Preflight:
             for seed in self.store.seeds(replica)
             if seed.outputs is not None
         ]
-        specs = [side.spec for side in self.sides if isinstance(side.spec, InputSpec)]
-        alternatives = None
-        if len(specs) == len(self.sides) and self.sides[0].kind.tries_preprocessing:
-            alternatives = try_alternatives(
-                list(islice(self._with_samples(replica), SEEDS_TRIED)),
-                (specs[0], specs[1]),
-                lambda sample, spec: self.original.scores([sample], spec)[0],
-                self.sides[1].kind,
-            )
-        allow = self.config.allow_disagreement
-        return PairAnswers(figures, alternatives, unusable, is_audio=not specs, allow=allow)
+        return PairAnswers(figures, unusable, allow=self.config.allow_disagreement)
 
     def _saturation(self, replica: str, names: Sequence[str], reader: AnswerReader) -> Issue | None:
         """Return what saturated 8-bit products of a replica's device change, if anything."""

@@ -97,8 +97,8 @@ def _seeds(store: Store, config: CampaignConfig) -> PairSeeds:
     answered = [seed for seed in store.seeds() if seed.outputs is not None]
     is_labelled = any(seed.label is not None for seed in answered)
     most = min(len(answered), _MOST_LABELLED if is_labelled else _MOST)
-    places = np.unique(np.linspace(0, len(answered) - 1, most).astype(int)) if most else []
-    chosen = [answered[place] for place in places]
+    places = np.unique(np.linspace(0, max(0, len(answered) - 1), most).astype(int))
+    chosen = [answered[int(place)] for place in places]
     rows = store.state.seed_rows
     return PairSeeds(
         [store.get_sample(seed.sample) for seed in chosen],
