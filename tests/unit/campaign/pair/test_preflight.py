@@ -2,18 +2,15 @@ import numpy as np
 import pytest
 
 from edgeflare.campaign.pair.preflight import (
-    Alternative,
     PairAnswers,
     SeedFigures,
     check_pair,
     pair_issues,
     slowness,
-    try_alternatives,
 )
 from edgeflare.campaign.seeds import check_labels
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.errors import InferenceFailedError, PreflightError, SeedError
-from edgeflare.models import InputSpec
+from edgeflare.errors import SeedError
 from edgeflare.seeds import SeedInput
 from edgeflare.statistics import wilson
 from edgeflare.types import (
@@ -23,8 +20,6 @@ from edgeflare.types import (
     Issue,
     Output,
     Outputs,
-    Query,
-    Seed,
     Values,
 )
 
@@ -61,7 +56,7 @@ def issue(seeds: list[SeedFigures], *, allow: bool = False) -> Issue:
 
 
 def test_ordinary_compression_passes() -> None:
-    assert check_pair(PairAnswers(seeds(50, 5, wrong=6))) == []
+    assert check_pair(PairAnswers(seeds(50, 5, wrong=6))) == ([], "")
 
 
 def test_far_too_many_disagreements_stop_the_campaign_and_are_shown() -> None:
@@ -71,39 +66,9 @@ def test_far_too_many_disagreements_stop_the_campaign_and_are_shown() -> None:
     assert found.data["examples"][0] == {"seed": "s0", "difference": "0 against 1"}
     assert found.data["margins"] == {"original": 1, "deployed": 1}
     assert found.fix.keys() == {"original.input", "deployed.input"}
-    with pytest.raises(PreflightError, match="disagree on 25 of 50"):
-        check_pair(PairAnswers(seeds(50, 25)))
-
-
-def test_the_advice_is_about_what_differs() -> None:
-    better = Alternative("not-divided", {"scale": "1/255"}, 32, 32, 0.0, 0.3)
-    cases = [
-        (PairAnswers(seeds(50, 25), []), "no usual mistake"),
-        (PairAnswers(seeds(50, 25), [better]), "correct scale, mean"),
-        (PairAnswers(seeds(50, 25)), "check scale, mean"),
-        (PairAnswers(seeds(50, 25), is_audio=True), "check front end"),
-        (PairAnswers(seeds(40, 0, wrong=36), []), "the labels, and scale"),
-    ]
-    for pair, advice in cases:
-        with pytest.raises(PreflightError) as error:
-            check_pair(pair)
-        assert advice in str(error.value)
-        assert "--allow-disagreement (`edgeflare explain`" in str(error.value)
-        assert ("edgeflare inputs" in str(error.value)) is ("scale" in advice)
-
-
-def test_of_all_corrected_mistakes_the_nearest_is_told_and_all_are_kept() -> None:
-    tried = [
-        Alternative("color", {"color": "BGR"}, 30, 32, 0.1, 0.3),
-        Alternative("not-divided", {"scale": "1/255"}, 31, 32, 0.01, 0.3),
-        Alternative("scaling", {"scale": "1/127"}, 15, 32, 0.0, 0.3),
-        Alternative("divided", {"scale": "255"}, 32, 32, 0.2, 0.3),
-    ]
-    (found,) = pair_issues(PairAnswers(seeds(50, 5), tried))
-    assert (found.code, found.severity) == ("preprocessing", "stop")
-    assert (found.data["mistake"], found.data["closer"]) == ("not-divided", 31)
-    assert found.fix == {"original.input.scale": "1/255"}
-    assert [one["distance"] for one in found.data["alternatives"]] == [0.1, 0.01, 0.0, 0.2]
+    assert check_pair(PairAnswers(seeds(50, 25)))[1].startswith(
+        "the two models disagree on 25 of 50 seeds"
+    )
 
 
 def test_the_lower_bound_decides() -> None:
@@ -127,14 +92,14 @@ def test_labels_of_one_class_tell_nothing(label: int | None) -> None:
 
 def test_the_user_may_go_on() -> None:
     assert issue(seeds(50, 25), allow=True).severity == "warning"
-    (notice,) = check_pair(PairAnswers(seeds(50, 25), allow=True))
-    assert "--allow-disagreement" in notice
+    (notice,), problem = check_pair(PairAnswers(seeds(50, 25), allow=True))
+    assert ("--allow-disagreement" in notice, problem) == (True, "")
 
 
 def test_few_seeds_only_warn() -> None:
     assert issue(seeds(10, 9)).severity == "warning"
-    (notice,) = check_pair(PairAnswers(seeds(10, 9)))
-    assert "only 10 seeds" in notice
+    (notice,), problem = check_pair(PairAnswers(seeds(10, 9)))
+    assert ("only 10 seeds" in notice, problem) == (True, "")
 
 
 @pytest.mark.parametrize("label", [-1, 10, 2**63 + 1])
@@ -192,21 +157,3 @@ def test_a_detector_that_sees_nothing_or_too_much_is_told_of(objects: int) -> No
 def test_how_far_values_may_be_apart_is_the_users_to_say() -> None:
     zeros, ones = Values(np.zeros(3)), Values(np.ones(3))
     assert pair_issues(PairAnswers(deviating(40, zeros, ones))) == []
-
-
-def test_a_preprocessing_with_which_the_original_fails_explains_nothing() -> None:
-    spec = InputSpec((1, 8, 8, 3), "float32", (8, 8), 3, scale=(1, 255))
-    outputs = Outputs(one_hot(0), one_hot(1), Decision.DEVIATION)
-    some = [Seed(f"s{k}", np.zeros((8, 8, 3), np.uint8), outputs) for k in range(20)]
-    asked: list[InputSpec] = []
-
-    def answer(_: Query, spec: InputSpec) -> Output:
-        if spec not in asked:
-            asked.append(spec)
-        if spec == asked[0]:
-            raise InferenceFailedError("original model: crashed")
-        return one_hot(1)
-
-    alternatives = try_alternatives(some, (spec, spec), answer)
-    assert len(asked) > 2
-    assert {one.closer for one in alternatives if one.is_better} == {20}

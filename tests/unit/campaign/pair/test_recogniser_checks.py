@@ -1,5 +1,6 @@
 """What is checked, and what is not, where the models are speech recognisers."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from edgeflare.campaign.settings.baseline import baseline_pairs
 from edgeflare.campaign.settings.config import SearchConfig
 from edgeflare.campaign.settings.limits import LimitsConfig
 from edgeflare.campaign.settings.models import SeedsConfig
-from edgeflare.errors import PreflightError, SeedError, UsageError
+from edgeflare.errors import SeedError, UsageError
 from edgeflare.seeds import SeedInput
 from edgeflare.store import Store
 from edgeflare.types import Output, Outputs
@@ -32,7 +33,7 @@ def figures(count: int, original: Output, deployed: Output, oracle: Oracle) -> l
 class TestPreflight:
     def test_recognisers_that_hear_alike_pass(self) -> None:
         same = figures(40, heard(SAID), heard(SAID.upper()), TranscriptOracle())
-        assert check_pair(PairAnswers(same, is_audio=True)) == []
+        assert check_pair(PairAnswers(same)) == ([], "")
 
     def test_too_many_other_transcripts_stop_the_campaign_and_are_shown_in_short(self) -> None:
         other = heard(SAID.replace("assumed", "summed"))
@@ -41,16 +42,12 @@ class TestPreflight:
             r'disagree on 40 of 40 seeds .*s0 \("\.\.\. royal highness assumed is in perfect harmony" against '
             r'"\.\.\. royal highness summed'
         )
-        with pytest.raises(PreflightError, match=shown) as caught:
-            check_pair(PairAnswers(seeds, is_audio=True))
-        assert "check front end" in str(caught.value)
-        assert "colour" not in str(caught.value)
+        assert re.search(shown, check_pair(PairAnswers(seeds))[1])
 
     def test_with_a_tolerance_scores_of_one_label_are_distinguished(self) -> None:
         scores = np.array([0.875, 0.125]), np.array([0.625, 0.375])
         seeds = figures(40, *scores, ToleranceOracle(0.2))
-        with pytest.raises(PreflightError, match=r"scores 0.25"):
-            check_pair(PairAnswers(seeds))
+        assert "scores 0.25" in check_pair(PairAnswers(seeds))[1]
 
 
 class TestSlowness:
