@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgeflare.words.inputs import units_of
 from edgeflare.errors import UsageError
+from edgeflare.words.inputs import units_of
 from edgeflare_bench.cell_figures import CellFigures, FrontStep
 from edgeflare_bench.report import BenchReport
 from edgeflare_bench.searches import SearchRow
