@@ -217,13 +217,7 @@ def test_nothing_is_made_for_a_folder_that_is_no_campaign(tmp_path: Path, corpus
 def test_a_replay_reports_what_became_of_the_entries(tmp_path: Path, corpus: Path) -> None:
     source = campaign(tmp_path / "a", seeds=5, found=range(5))
     add_to_corpus(corpus, source)
-    ends = (
-        Status.GAVE_UP,
-        Status.SEED_DEVIATES,
-        Status.UNSTABLE,
-        Status.FAILED,
-        Status.NONFINITE,
-    )
+    ends = (Status.GAVE_UP, Status.SEED_DEVIATES, Status.UNSTABLE, Status.FAILED, Status.NONFINITE)
     inputs = {
         f"s/{number}.png": (image(100 + number), True, status) for number, status in enumerate(ends)
     }

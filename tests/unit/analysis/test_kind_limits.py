@@ -112,13 +112,7 @@ def test_other_models_have_no_such_limit(tmp_path: Path) -> None:
         check_kind_limits(LimitsConfig(max_shift=0.1), kind_of_task("multi-label"), None)
 
 
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        (NAMES, "3 classes"),
-        (None, "--class-names FILE"),
-    ],
-)
+@pytest.mark.parametrize(("names", "words"), [(NAMES, "3 classes"), (None, "--class-names FILE")])
 def test_an_unknown_class_is_refused_before_anything_is_run(
     names: tuple[str, ...] | None, words: str
 ) -> None:

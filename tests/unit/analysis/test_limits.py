@@ -132,9 +132,7 @@ def test_the_severity_is_the_smaller_margin_also_of_a_seed_that_deviates(store: 
     assert not check(store, max_severity=0.6).crossed
 
 
-def test_the_disagreement_is_the_share_of_probability_on_different_classes(
-    tmp_path: Path,
-) -> None:
+def test_the_disagreement_is_the_share_of_probability_on_different_classes(tmp_path: Path) -> None:
     with create(tmp_path / "c") as store:
         for number, scores in ((1, [0.6, 0.4]), (2, [0.7, 0.3]), (3, [0.9, 0.1])):
             found(store, number, original=np.array(scores), deployed=np.array([0.4, 0.6]))

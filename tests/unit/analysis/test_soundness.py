@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgeflare.analysis import (
-    Soundness,
-    SurveyScores,
-    campaign_soundness,
-    check_limits,
-    judge,
-)
+from edgeflare.analysis import Soundness, SurveyScores, campaign_soundness, check_limits, judge
 from edgeflare.answers.oracles import LabelOracle
 from edgeflare.reports import report_text
 from edgeflare.store import (

@@ -51,11 +51,7 @@ def test_corruptions_count_by_triggering_input_most_frequent_first(tmp_path: Pat
     told = json.loads(json.dumps(summary.to_json()))
     assert told["corruptions"] == {"rotation": 2, "jpeg": 1}
     assert [one["words"] for one in told["triggers"]] == [
-        [
-            "JPEG quality 37",
-            "rotated by 4.2 degrees counter-clockwise",
-            "JPEG quality 37",
-        ],
+        ["JPEG quality 37", "rotated by 4.2 degrees counter-clockwise", "JPEG quality 37"],
         ["rotated by 4.2 degrees counter-clockwise"],
         ["operator-that-was-uninstalled (size=3)"],
         [],

@@ -284,10 +284,7 @@ def test_what_is_stored_does_not_change_what_an_error_means(store):
     ],
 )
 def test_no_space_is_its_own_error(tmp_path, error):
-    with (
-        pytest.raises(DiskFullError, match="found") as caught,
-        translate_errors(tmp_path),
-    ):
+    with pytest.raises(DiskFullError, match="found") as caught, translate_errors(tmp_path):
         raise error
     assert str(tmp_path) in str(caught.value)
     assert caught.value.exit_code == 3

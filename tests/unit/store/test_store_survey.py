@@ -87,11 +87,7 @@ def test_an_answer_out_of_range_is_not_written(store: Store, changes: dict[str, 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("partners", [{"id": "a"}]),
-        ("partner_answers", {"": {"ab": [[0.5]]}}),
-        ("families", [1]),
-    ],
+    [("partners", [{"id": "a"}]), ("partner_answers", {"": {"ab": [[0.5]]}}), ("families", [1])],
 )
 def test_a_fact_that_could_not_be_read_is_not_written(store: Store, name: str, value: Any) -> None:
     with pytest.raises(StoreError, match="read again"):

@@ -282,10 +282,7 @@ class TestWhatIsCompared:
 
     @pytest.mark.parametrize(
         ("more", "note"),
-        [
-            ({"search": {"seed": 7}}, "seeds-differ"),
-            ({"device": "jetson"}, "devices-differ"),
-        ],
+        [({"search": {"seed": 7}}, "seeds-differ"), ({"device": "jetson"}, "devices-differ")],
     )
     def test_what_may_differ_is_reported(self, tmp_path: Path, more: Any, note: str) -> None:
         folders = [
@@ -298,16 +295,10 @@ class TestWhatIsCompared:
     @pytest.mark.parametrize(
         ("more", "named"),
         [
-            (
-                {"original": "cc"},
-                "differ (a: original.onnx",
-            ),
+            ({"original": "cc"}, "differ (a: original.onnx"),
             ({"first_sample": 3}, "inputs differ (16"),
             ({"search": {"margin_floor": 0.1}}, "margin_floor is 0.001"),
-            (
-                {"search": {"options": {"device_budget": 8}}},
-                "option device_budget",
-            ),
+            ({"search": {"options": {"device_budget": 8}}}, "option device_budget"),
             ({"search": {"strategy": "dflare"}}, "strategy is boundary"),
             ({"search": {"max_queries": 9}}, "max_queries is 2000"),
         ],

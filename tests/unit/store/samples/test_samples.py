@@ -134,8 +134,7 @@ def test_only_samples_are_discarded(memory_place: str) -> None:
 
 
 def test_a_sample_that_is_there_is_not_written_again(
-    memory_place: str,
-    monkeypatch: pytest.MonkeyPatch,
+    memory_place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import fsspec
 
@@ -148,8 +147,7 @@ def test_a_sample_that_is_there_is_not_written_again(
 
 
 def test_samples_read_often_are_fetched_once(
-    memory_place: str,
-    monkeypatch: pytest.MonkeyPatch,
+    memory_place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import fsspec
 
