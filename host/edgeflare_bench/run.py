@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeflare.campaign.batch import (
-    BatchWatch,
     CampaignRunner,
     Report,
     begin_campaign,
     check_free,
     opened_folder,
-    silent,
 )
 from edgeflare.campaign.context import RunContext
-from edgeflare.campaign.events import Event, Notice, Progress, Stage
+from edgeflare.campaign.events import BatchWatch, Event, Notice, Progress, Stage, silent
 from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.devices import ConnectOptions
 from edgeflare.devices.inventory import find_inventory

@@ -14,8 +14,8 @@ from edgeflare.errors import UsageError
 from edgeflare.explanation.charge import charge
 from edgeflare.explanation.ladder import Rung
 from edgeflare.nightly.comparison import kinds_checks
+from edgeflare.reports import ranking_document
 from edgeflare.reports.document import to_markdown
-from edgeflare.reports.ranking import ranking_document
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import Output, Status
 
