@@ -1,6 +1,5 @@
 """Runs and resumes a bench, cell by cell."""
 
-import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -34,6 +33,7 @@ from edgeflare_bench.cells import (
 )
 from edgeflare_bench.made_models import make_again, make_model
 from edgeflare_bench.suite import Suite, check_files
+from edgeflare_bench.words.report import resume_command
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -226,4 +226,4 @@ def _disk_full_advice(folder: Path) -> AbstractContextManager[None]:
 
 
 def _advice(folder: Path) -> str:
-    return f"go on with `{shlex.join(['edgeflare', 'bench', 'resume', str(folder)])}`"
+    return f"go on with `{resume_command(folder)}`"

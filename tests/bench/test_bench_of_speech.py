@@ -12,8 +12,8 @@ from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Status, Transcript
 from edgeflare_bench.cells import Bench, Cell, cells
 from edgeflare_bench.report import bench_report
+from edgeflare_bench.reports.writing import write_report
 from edgeflare_bench.searches import Similarities, read_cell
-from edgeflare_bench.writing import write_report
 
 RATE = 16_000
 SEED = np.sin(np.arange(400) / 5, dtype=np.float32) / 2

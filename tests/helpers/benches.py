@@ -19,18 +19,16 @@ UNIT = {"x": np.array([0.9, 0.1]), "y": np.array([0.3, 0.7])}
 
 def search(seed: int, queries: int, status: Status = Status.FOUND, **values: Any) -> SearchRow:
     """A search of strategy "a" on "pair" in repeat 0; found, unless the status says otherwise."""
-    found = status is Status.FOUND
     row: dict[str, Any] = {
         "pair": "pair",
         "strategy": "a",
         "repeat": 0,
         "seed_id": f"seed-{seed}",
-        "status": status.value,
-        "searched": status is not Status.SEED_DEVIATES,
-        "found": found,
-        "queries": queries,
+        "status": status,
+        "chain_seed": 0,
+        "search_queries": queries,
         "seconds": queries / 10,
-        "trigger": f"trigger-{seed}-{queries}" if found else None,
+        "trigger": f"trigger-{seed}-{queries}" if status is Status.FOUND else None,
     }
     return SearchRow(**row | values)
 

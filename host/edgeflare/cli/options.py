@@ -4,17 +4,16 @@ import inspect
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand
 
-from edgeflare._internal import plugins
+from edgeflare._internal.text import ADDRESS
 from edgeflare.cli.terminal import with_exit_codes
 
 if TYPE_CHECKING:
@@ -22,13 +21,10 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from edgeflare._internal.flags import FlagsOfCampaign, Typed
-    from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
+    from edgeflare.campaign import SettingFlag
 
 S = TypeVar("S", bound="BaseModel")
-
-FILES = "Models and seeds"
-
-ADDRESS = "its address, postgresql://user@host/database/NAME"
+T = TypeVar("T")
 
 
 def folder(text: str) -> Path:
@@ -39,9 +35,18 @@ def folder(text: str) -> Path:
     """
     from edgeflare.store import folder_at
 
-    found: list[Path] = []
-    with_exit_codes(lambda: found.append(folder_at(text)))()
-    return found[0]
+    return parsing(folder_at)(text)
+
+
+def parsing(parser: Callable[[str], T]) -> Callable[[str], T]:
+    """Return the parser of an argument; it ends the program as a command does, where it raises."""
+
+    def parse(text: str) -> T:
+        parsed: list[T] = []
+        with_exit_codes(lambda: parsed.append(parser(text)))()
+        return parsed[0]
+
+    return parse
 
 
 CampaignFolder = Annotated[
@@ -52,73 +57,6 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Go on though a model, seed file or library is not what it was."),
 ]
-
-_HOSTS = "Devices of several hosts"
-
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Use the devices of the workers (`edgeflare worker`) at this Dask scheduler, "
-        "tls://HOST:8786.",
-        rich_help_panel=_HOSTS,
-    ),
-]
-TlsCaFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="The certificate of the authority that signed the scheduler's (PEM).",
-        rich_help_panel=_HOSTS,
-    ),
-]
-TlsCert = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="This host's certificate (PEM).", rich_help_panel=_HOSTS),
-]
-TlsKey = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="The key of this host's certificate (PEM).", rich_help_panel=_HOSTS
-    ),
-]
-Insecure = Annotated[
-    bool,
-    typer.Option(
-        "--insecure",
-        help="Allow tcp:// to another host: any host that reaches the scheduler or a worker can run "
-        "any code there.",
-        rich_help_panel=_HOSTS,
-    ),
-]
-
-
-class Scheduler(NamedTuple):
-    """What the flags state of a Dask scheduler."""
-
-    address: str | None
-    ca_file: Path | None
-    cert: Path | None
-    key: Path | None
-    insecure: bool
-
-    def cluster(self, fleet: "FleetConfig") -> "AbstractContextManager[Cluster | None]":
-        """Open the cluster, for a campaign with these settings; None without --dask.
-
-        Raises UsageError, UnreachableError.
-        """
-        from edgeflare import UsageError
-
-        if self.address is None:
-            if self.insecure or any((self.ca_file, self.cert, self.key)):
-                raise UsageError("--insecure and the --tls flags are for --dask; add it")
-            return nullcontext()
-        fleet.check_for_workers()
-        open_cluster = plugins.load("cluster", "dask")
-        if open_cluster is None:
-            raise UsageError("no installed distribution has the cluster of --dask")
-        cluster: AbstractContextManager[Cluster] = open_cluster(**self._asdict())
-        return cluster
 
 
 def typed(given: Mapping[str, Any]) -> "Typed":
@@ -367,7 +305,7 @@ def _parameter(setting: "SettingFlag") -> inspect.Parameter:
         "help": f"{setting.help} {_range(limits).capitalize()}." if limits else setting.help,
         "rich_help_panel": setting.panel,
         "callback": _within(limits) if limits else None,
-        "parser": setting.flag.parser,
+        "parser": setting.flag.parser and parsing(setting.flag.parser),
     }
     name = setting.flag.name
     option = typer.Option(name, **parts) if is_option else typer.Argument(**parts)
