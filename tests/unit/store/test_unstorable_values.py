@@ -126,3 +126,13 @@ def test_a_damaged_document_names_the_field_alone(
     text = str(error.value).replace(str(sqlite_store.folder), "")
     assert named in text
     assert len(text) < 250
+
+
+def test_an_explanation_of_an_earlier_version_counts_until_there_is_another(
+    sqlite_store: Store,
+) -> None:
+    sqlite_store.add_result("explanation", EXPLANATION)
+    assert stored_explanation(sqlite_store) == EXPLANATION
+    newer = replace(EXPLANATION, left_out=1)
+    sqlite_store.add_result("explain", newer)
+    assert stored_explanation(sqlite_store) == newer
