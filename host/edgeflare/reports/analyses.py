@@ -34,14 +34,13 @@ from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKi
 from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
 from edgeflare.campaign.comparison import candidates_named
 from edgeflare.campaign.events import BatchProgress
-from edgeflare.campaign.pair.triage import triage_campaign
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.document import Block, Column, Heading, Item, Listing, Section, Table, Text
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
-from edgeflare.triage.run import Triage
+from edgeflare.triage.cause import Triage
 from edgeflare.words import triage as triage_words
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
 
@@ -75,6 +74,10 @@ class _Triage(Analysis[TriageSettings, Triage]):
     result = Triage
 
     def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Triage:
+        from edgeflare.campaign.pair.triage import (
+            triage_campaign,  # showing a result needs no models
+        )
+
         del settings, context
         return triage_campaign(campaign, config_from(campaign.campaign, str(campaign.folder)))
 

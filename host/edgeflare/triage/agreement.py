@@ -4,16 +4,16 @@ The signal is what changes from seed to seed: an anchor grid, a constant or a bi
 """
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
+
+from edgeflare.triage.cause import NumberFormat as NumberFormat  # noqa: PLC0414 - exported
 
 Values: TypeAlias = NDArray[np.float64]
 Outputs: TypeAlias = tuple[Values, ...]
 """One array an output of a model; its first axis counts the seeds."""
-NumberFormat: TypeAlias = Literal["float32", "float16", "int16", "int8"]
 
 NUMBER_FORMATS: tuple[NumberFormat, ...] = ("int8", "int16", "float16", "float32")
 """The coarsest first: that of a pair is the coarser one of both files."""
@@ -26,10 +26,11 @@ were at most 2.5 dB below, faults of one layer 4.2 and more."""
 GAIN = 6.0
 """What a correction must bring to count: the error is halved twice in amplitude."""
 BEST = 150.0
+FEWEST_SEEDS = 8
+"""Fewer tell nothing of how well a pair agrees."""
 _MOST_UNUSABLE = 0.05
 _CONSTANT = 1e-12
 _TINY = 1e-30
-_MOST_SLOTS = 300
 
 
 def agreement(original: Values, deployed: Values) -> float:
@@ -97,44 +98,3 @@ def class_output(outputs: Outputs) -> int | None:
 def by_seed(values: Values) -> Values:
     """Return an output as [seeds, values]."""
     return values.reshape(len(values), -1)
-
-
-def with_matched_slots(original: Outputs, deployed: Outputs) -> Outputs:
-    """Return the deployed model's detections in the order of the original's, image by image.
-
-    Slots are the longest axis that several outputs share: the second, else the third. Each gets the
-    nearest of the deployed model's by all of these outputs together, one to one.
-    """
-    for axis in (1, 2):
-        alike = [
-            place
-            for place, (first, second) in enumerate(zip(original, deployed, strict=True))
-            if first.ndim > axis and first.shape == second.shape
-        ]
-        lengths = [original[place].shape[axis] for place in alike]
-        slots = max(set(lengths), key=lengths.count, default=0)
-        together = [place for place in alike if original[place].shape[axis] == slots]
-        if len(together) > 1 and 2 <= slots <= _MOST_SLOTS:
-            return _slots_matched(original, deployed, together, axis)
-    return deployed
-
-
-def _slots_matched(
-    original: Outputs, deployed: Outputs, together: Sequence[int], axis: int
-) -> Outputs:
-    matched = [output.copy() for output in deployed]
-
-    def rows(values: Values, spread: float) -> Values:
-        return np.moveaxis(values, axis - 1, 0).reshape(values.shape[axis - 1], -1) / spread
-
-    for seed in range(len(original[0])):
-        cost = np.zeros(())
-        for place in together:
-            spread = float(original[place].std()) + 1e-9
-            first = rows(original[place][seed], spread)[:, None]
-            second = rows(deployed[place][seed], spread)[None]
-            cost = cost + np.abs(first - second).mean(axis=-1)
-        order = linear_sum_assignment(cost)[1]
-        for place in together:
-            matched[place][seed] = np.take(deployed[place][seed], order, axis=axis - 1)
-    return tuple(matched)

@@ -31,6 +31,7 @@ Proof: TypeAlias = Literal["corrected", "located", "read", "indicated"]
 """How a cause is known: a change made the pair agree; the first operator that differs was found; it
 stands in the files; or it is only likely."""
 Side: TypeAlias = Literal["original", "deployed", "both", "device"]
+NumberFormat: TypeAlias = Literal["float32", "float16", "int16", "int8"]
 
 # The order of causes. A cause that makes all answers unusable comes first; a change that restored the
 # pair is the strongest proof; what was located comes before what is merely likely; remarks are last.
@@ -78,6 +79,29 @@ class Cause:
     change: Mapping[str, str] = field(default_factory=dict)
     gain: float = 0.0
     is_remark: bool = False
+
+
+@dataclass(frozen=True)
+class Triage:
+    """Why a pair differs: ranked causes and remarks, and what was ruled out.
+
+    `agreement` is that of the outputs, and `expected` what healthy pairs of this number format reach,
+    in dB; None where the answers can't be compared. `is_healthy`: no cause of a fault was found and
+    the pair agrees. `failed`: the checks that could not be tried, and why. `calls`: inferences of
+    both models on this machine.
+    """
+
+    number_format: NumberFormat
+    agreement: float | None
+    expected: float
+    same_class: float | None
+    is_healthy: bool
+    is_unusable: bool
+    causes: tuple[Cause, ...]
+    remarks: tuple[Cause, ...]
+    ruled_out: Mapping[str, Any] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+    calls: int = 0
 
 
 def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:

@@ -14,7 +14,8 @@ from edgeflare.errors import EdgeFlareError, ModelError
 from edgeflare.models import Spec
 from edgeflare.models.tensors.graph import Grid, KeepsState, ModelStructure
 from edgeflare.models.tensors.open import open_structure
-from edgeflare.triage.agreement import NumberFormat, Outputs, Values, stacked
+from edgeflare.triage.agreement import Outputs, Values, stacked
+from edgeflare.triage.cause import NumberFormat
 from edgeflare.triage.ways import Way
 from edgeflare.types import Sample
 from edgeflare_agent.configuration.fixed_inputs import ONE_INPUT, FixedInputs, GivenInputs

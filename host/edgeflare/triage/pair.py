@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from edgeflare.errors import ModelError
 from edgeflare.models import InputSpec
 from edgeflare.triage.agreement import (
+    FEWEST_SEEDS,
     GAIN,
     HEALTHY,
     MARGIN,
@@ -26,7 +27,7 @@ from edgeflare.triage.model import HostModel, ModelFile
 from edgeflare.triage.ways import Way
 from edgeflare.types import Sample
 
-MOST_SEEDS, FEWEST_SEEDS = 24, 8
+MOST_SEEDS = 24
 _LARGE_BYTES, _LARGE_INPUT = 20 << 20, 500_000
 """Of models whose files have more bytes together, or an input of more values, `FEWEST_SEEDS` are
 compared: what bounds the work must not depend on how busy the machine is."""

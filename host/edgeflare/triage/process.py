@@ -12,9 +12,10 @@ from edgeflare._internal.processes import (
 )
 from edgeflare._internal.records import as_json, of_json
 from edgeflare.errors import ModelError
+from edgeflare.triage.cause import Triage
 from edgeflare.triage.model import ModelFile
 from edgeflare.triage.pair import Pair, PairSeeds
-from edgeflare.triage.run import Triage, triage
+from edgeflare.triage.run import triage
 
 _TIMEOUT_S = 3600.0
 _MOST_CRASHES = 4

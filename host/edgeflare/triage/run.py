@@ -6,14 +6,13 @@ and where none helps the layers and the ways of feeding.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from edgeflare.errors import EdgeFlareError
-from edgeflare.triage.agreement import NumberFormat
-from edgeflare.triage.cause import COARSE, REMARK, Cause, ranked
+from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
 from edgeflare.triage.checks.exchange import (
     exchanged_classes,
     exchanged_inputs,
@@ -46,29 +45,6 @@ _CORRECTIONS: tuple[Check, ...] = (
 _SEARCHES: tuple[Check, ...] = (layers, reference)
 _STRONG = 4.5
 _BEHIND_SECOND = 2
-
-
-@dataclass(frozen=True)
-class Triage:
-    """Why a pair differs: ranked causes and remarks, and what was ruled out.
-
-    `agreement` is that of the outputs, and `expected` what healthy pairs of this number format reach,
-    in dB; None where the answers can't be compared. `is_healthy`: no cause of a fault was found and
-    the pair agrees. `failed`: the checks that could not be tried, and why. `calls`: inferences of
-    both models on this machine.
-    """
-
-    number_format: NumberFormat
-    agreement: float | None
-    expected: float
-    same_class: float | None
-    is_healthy: bool
-    is_unusable: bool
-    causes: tuple[Cause, ...]
-    remarks: tuple[Cause, ...]
-    ruled_out: Mapping[str, Any] = field(default_factory=dict)
-    failed: Mapping[str, str] = field(default_factory=dict)
-    calls: int = 0
 
 
 def triage(

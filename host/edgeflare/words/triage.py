@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from edgeflare._internal.text import counted, names_text
-from edgeflare.triage.cause import Cause
-from edgeflare.triage.run import Triage
+from edgeflare.triage.cause import Cause, Triage
 
 _Evidence = Mapping[str, Any]
 _MANY = 5

@@ -52,7 +52,8 @@ LAYERS = (
     {"strategies"},
     {"store"},
     {"scheduler"},
-    {"words/campaign", "words/preflight"},
+    {"triage"},
+    {"words/campaign", "words/preflight", "words/triage"},
     {"campaign"},
     {"explanation"},
     {"analysis"},
@@ -73,7 +74,9 @@ FREE = {"edgeflare_lab/testing": {"errors", "types", "oracles", "devices"}}
 """Folders of host/ that may import of the core these parts alone, and of packages their public names."""
 
 USERS = {
-    "edgeflare_agent": {*("_internal", "answers", "models", "devices", "seeds", "repair")},
+    "edgeflare_agent": {
+        *("_internal", "answers", "models", "devices", "seeds", "repair", "triage")
+    },
     "edgeflare_mutators": {"strategies", "survey"},
 }
 """The parts of host/edgeflare that may import the other roots."""

@@ -12,9 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from edgeflare.models import InputSpec
 from edgeflare.models.quantized import Recipe, make_quantized
+from edgeflare.triage.cause import Triage
 from edgeflare.triage.model import ModelFile
 from edgeflare.triage.pair import DeviceAnswers, Pair, PairSeeds
-from edgeflare.triage.run import Triage, triage
+from edgeflare.triage.run import triage
 from edgeflare.triage.ways import Way
 from edgeflare_agent.preprocess import prepare
 

@@ -16,14 +16,13 @@ from edgeflare.answers.parts import Margins
 from edgeflare.campaign.events import Reporter, Stage
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
-from edgeflare.campaign.pair.triage import triage_campaign
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
-from edgeflare.triage.agreement import HEALTHY, least_agreement, stacked
+from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, stacked
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
 from edgeflare.words.preflight import GOING_ON, MAY_BE_CHANCE, sentence
@@ -265,7 +264,7 @@ class Preflight:
             if saturated := self._saturation(replica, names, reader):
                 self.reporter.notice(where + sentence(saturated))
             checked.append(replica)
-        cause = self._triaged() if wrong or unusable or self._is_off() else ""
+        cause = self._triaged() if wrong or self._is_off() else ""
         if wrong:
             self.store.state.disagreement = "; ".join([*wrong, *([cause] if cause else [])])
         self.store.state.checked = checked
@@ -291,6 +290,8 @@ class Preflight:
             for which in ("original", "deployed")
         ]
         found = [stacked([[one] for one in of_model]) for of_model in numbers]
+        if len(seeds) < FEWEST_SEEDS:
+            return False
         if found[0] is None or found[1] is None or not self.sides[1].kind.is_scored:
             return False
         expected = HEALTHY["float32" if all(is_float) else "int8"]
@@ -298,6 +299,8 @@ class Preflight:
 
     def _triaged(self) -> str:
         """Triage the pair and store the result; return the first cause in words."""
+        from edgeflare.campaign.pair.triage import triage_campaign  # what is shown needs no models
+
         self.reporter(Stage("triage", "why the models differ"))
         try:
             found = triage_campaign(self.store, self.config)

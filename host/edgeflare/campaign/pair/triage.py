@@ -14,10 +14,10 @@ from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.models import ONE_INPUT, OriginalModel, TensorInfo, spec_from_json
 from edgeflare.seeds.images import orientation
 from edgeflare.store import SeedRecord, Store
+from edgeflare.triage.cause import Triage
 from edgeflare.triage.model import ModelFile
 from edgeflare.triage.pair import PairSeeds
 from edgeflare.triage.process import triage_apart
-from edgeflare.triage.run import Triage
 
 _ON_HOST = {"tensorrt": "onnx"}
 """What runs a device's ``.onnx`` file here, where the device's own runtime can't."""

@@ -16,10 +16,10 @@ from edgeflare.triage.agreement import (
     in_shape_of,
     least_agreement,
     stacked,
-    with_matched_slots,
 )
 from edgeflare.triage.cause import CORRECTED, Cause
 from edgeflare.triage.pair import Pair
+from edgeflare.triage.slots import with_matched_slots
 
 _MOST_INPUTS, _MOST_OUTPUTS, _MOST_CLASSES = 4, 8, 200
 _QUANTILES = np.linspace(0, 1, 41)
