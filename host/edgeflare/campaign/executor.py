@@ -41,7 +41,7 @@ from edgeflare.campaign.survey.references import check_references
 from edgeflare.devices import Device, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
-from edgeflare.errors import UsageError
+from edgeflare.errors import PreflightError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
@@ -53,7 +53,7 @@ from edgeflare.store.samples import SampleReader
 from edgeflare.strategies.registry import other_originals, probe_of, with_full_paths
 from edgeflare.survey import families_for
 from edgeflare.types import TRIGGERS
-from edgeflare.words.campaign import NOTHING_LEFT
+from edgeflare.words.campaign import DISAGREES, NOTHING_LEFT
 
 Fill: TypeAlias = Callable[[Store], None]
 """Stores the seeds of a new campaign that are not stored yet."""
@@ -200,7 +200,7 @@ def start(
                 store.state.class_names = list(names)
             campaign = _campaign(config, original, fleet, sides, store, reporter, cluster)
             campaign.run(source, notices, is_new=True)
-        _finish(after, store, reporter)
+        _finish(after, store, reporter, allow_disagreement=config.allow_disagreement)
     return folder
 
 
@@ -285,7 +285,7 @@ def resume(
         elif notice := check_forced(check_unchanged(config, store), force=force):
             store.add_notice(notice)
             reporter(Notice(notice))
-        _finish(after, store, reporter)
+        _finish(after, store, reporter, allow_disagreement=config.allow_disagreement)
     return folder
 
 
@@ -330,10 +330,24 @@ def check_families(config: CampaignConfig) -> None:
     families_for("image", [family for family in config.survey.families if family not in of_audio])
 
 
-def _finish(after: After | None, store: Store, reporter: Reporter) -> None:
-    """Call `after` where the search is finished, with the resolved configuration."""
+def _finish(
+    after: After | None, store: Store, reporter: Reporter, *, allow_disagreement: bool
+) -> None:
+    """Call `after` where the search is finished, with the resolved configuration.
+
+    Raises PreflightError where the pair looks wrong, once its campaign is done; `allow_disagreement`
+    accepts it from then on.
+    """
     if after is not None and store.state.finished and not is_finished(store):
         after(config_from(store.campaign, str(store.folder)), store, reporter)
+    if not (problem := store.state.disagreement) or not store.state.finished:
+        return
+    if allow_disagreement:
+        store.state.disagreement = ""
+        return
+    error = PreflightError(DISAGREES.format(problem))
+    error.folder = store.folder
+    raise error
 
 
 def _load(

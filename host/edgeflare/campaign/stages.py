@@ -38,7 +38,7 @@ from edgeflare.campaign.survey.references import ReferenceStage
 from edgeflare.campaign.survey.stage import SurveyStage
 from edgeflare.devices.equivalence import Bits, check_equivalent, probe_answers
 from edgeflare.devices.telemetry import slowed_devices
-from edgeflare.errors import DeviceAwayError, EdgeFlareError, PreflightError, UsageError
+from edgeflare.errors import DeviceAwayError, EdgeFlareError, UsageError
 from edgeflare.models import InputSpec, OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.store import Store
@@ -250,11 +250,6 @@ class Campaign:
             self._reporter.end("finished")
         else:
             self._reporter.end("paused", words.QUERY_LIMIT)
-        problem = self._store.state.disagreement
-        if problem and not self._run.config.allow_disagreement:
-            error = PreflightError(words.DISAGREES.format(problem))
-            error.folder = self._store.folder
-            raise error
 
     def _note_devices(self) -> None:
         """Record which devices take part, and the replicas: also those of devices away just now."""

@@ -110,7 +110,7 @@ class ResumeSettings(HostsSettings):
         Typed,
         FlagsOfCampaign(
             *("device", "inventory", "device_queries", "total_queries", "handover", "patience"),
-            *("original_timeout", "workers"),
+            *("original_timeout", "workers", "allow_disagreement"),
             device={"help": "Other devices than the campaign's; may be repeated."},
             inventory={"help": "Another device inventory than before (TOML)."},
         ),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class ModelFile:
     enter it as `spec` says, other inputs are `given`. `outputs` are the names of those that count.
     """
 
-    side: str
+    side: Literal["original", "deployed"]
     path: Path
     runtime: str
     options: Mapping[str, Any]

@@ -230,11 +230,13 @@ class Pair:
         shapes = {self.seeds.samples[place].shape[:2] for place in self.places}
         return [(int(height), int(width)) for height, width in sorted(shapes)]
 
-    def score(self, wanted: Outputs, way: Way, places: Sequence[int]) -> Callable[[int], float]:
-        """Return what tells how well the deployed file agrees with answers to the first seeds."""
+    def score(
+        self, model: HostModel, wanted: Outputs, way: Way, places: Sequence[int]
+    ) -> Callable[[int], float]:
+        """Return what tells how well a model that is fed in a way agrees with answers to the first seeds."""
         samples = [self.seeds.samples[place] for place in places]
         rows = [self.seeds.row(place) for place in places]
-        return agreement_with(self.deployed, wanted, way, samples, rows)
+        return agreement_with(model, wanted, way, samples, rows)
 
 
 def agreement_with(
@@ -249,6 +251,8 @@ def agreement_with(
             return -np.inf
         if given is None or not all(np.isfinite(output).all() for output in given):
             return -np.inf
-        return least_agreement(tuple(output[:count] for output in wanted), given)
+        answers = tuple(output[:count] for output in wanted)
+        pair = (given, answers) if model.side == "original" else (answers, given)
+        return least_agreement(*pair)
 
     return of_first

@@ -238,7 +238,7 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"fed {_way(e)} the file on this machine answers as the device does "
         f"({_db(e['agreement'])}; as stated {_db(e['stated'])})"
         if c.side == "device"
-        else f"fed {_way(e)} the deployed model agrees with the original ({_then(e)})"
+        else f"with the {c.side} model fed {_way(e)} the pair agrees ({_then(e)})"
     ),
     ("preprocessing", "same-tensor"): lambda _, e: (
         f"the two are fed differently; given the same tensor they agree ({_then(e)})"
@@ -323,7 +323,7 @@ def next_step(found: Triage) -> str:
 
 
 _NEXT = {
-    "preprocessing": "state this input for the deployed model, or mend the application, and run again",
+    "preprocessing": "state this input for that model, or mend the application, and run again",
     "preprocessing/of-both": "state it for both models and run again",
     "preprocessing/inaccurate": "check the labels, or state how the original is fed",
     "calibration": "quantise again, calibrated with inputs as the application makes them",

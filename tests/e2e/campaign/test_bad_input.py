@@ -10,6 +10,9 @@ import pytest
 from command import DEMO, DEMO_PAIR, Ran, edgeflare, must_run
 from onnx import TensorProto, helper
 
+from edgeflare.store import Store
+from edgeflare.triage.cause import Triage
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -167,15 +170,19 @@ OTHERS = ("scale=1/65025", "mean=127.5", "scale=-1/255")
 @pytest.mark.parametrize(
     "wrong", ["scale=1", *(pytest.param(one, marks=pytest.mark.extended) for one in OTHERS)]
 )
-def test_wrong_scaling_of_one_model_is_stopped_at_the_start(home: Path, wrong: str) -> None:
-    (home / "mine").mkdir()
-    for out in ("new", "mine"):
-        ran = run(home, seeds=DEMO / "seeds.npz", limit=20, original_input=wrong, out=home / out)
-        assert ran.code == 2, ran.out + ran.err
-        assert "looks wrong" in ran.sentence
-        assert "--allow-disagreement" in ran.sentence
-    assert not (home / "new").exists()
-    assert not list((home / "mine").iterdir()), "a folder of the user's stays"
+def test_wrong_scaling_of_one_model_is_named_and_ends_with_2(home: Path, wrong: str) -> None:
+    out = home / "new"
+    ran = run(home, seeds=DEMO / "seeds.npz", limit=20, original_input=wrong, out=out)
+    assert ran.code == 2, ran.out + ran.err
+    assert "preprocessing" in ran.sentence
+    assert "--allow-disagreement" in ran.sentence
+    with Store.open(out) as store:
+        assert store.state.finished
+        found = store.result("triage", Triage)
+    assert found is not None
+    assert (found.causes[0].kind, found.causes[0].proof) == ("preprocessing", "corrected")
+    assert edgeflare("resume", "new", home=home).code == 2
+    assert edgeflare("resume", "new", "--allow-disagreement", home=home).code == 0
 
 
 def test_a_label_that_is_no_class_is_named(home: Path) -> None:
@@ -200,5 +207,5 @@ def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
         "--allow-disagreement",
         home=home,
     )
-    assert "looks" not in ran.sentence
+    assert "preprocessing" not in ran.sentence
     assert "--allow-disagreement" in ran.err

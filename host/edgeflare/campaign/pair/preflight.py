@@ -23,6 +23,7 @@ from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
 from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, stacked
+from edgeflare.triage.cause import CORRECTED, Cause
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
 from edgeflare.words.preflight import GOING_ON, MAY_BE_CHANCE, sentence
@@ -36,6 +37,8 @@ DISAGREEMENT_LIMIT = 0.20
 OBJECTS_LIMIT = 0.12
 """Of a detector's objects: of two real detectors 2 to 8 % differ clearly after int8 quantisation, and
 21 to 23 % with another colour order or scaling."""
+_OF_STATEMENTS = ("another-model", "interface", "labels", "preprocessing")
+"""Kinds of causes that come of what is stated of the pair: with them its answers can't be compared."""
 _CLEAR = 0.05
 """The margin of a difference of detections that counts as clear: nearer ones come of rounding."""
 _MANY_OBJECTS = 100
@@ -264,9 +267,13 @@ class Preflight:
             if saturated := self._saturation(replica, names, reader):
                 self.reporter.notice(where + sentence(saturated))
             checked.append(replica)
-        cause = self._triaged() if wrong or self._is_off() else ""
-        if wrong:
-            self.store.state.disagreement = "; ".join([*wrong, *([cause] if cause else [])])
+        first = self._triaged() if wrong or self._is_off() else None
+        is_stated = (
+            first is not None and first.kind in _OF_STATEMENTS and first.strength >= CORRECTED
+        )
+        if wrong or (is_stated and not self.config.allow_disagreement):
+            causes = [] if first is None else [triage_words.sentence(first)]
+            self.store.state.disagreement = "; ".join([*wrong, *causes])
         self.store.state.checked = checked
 
     def _is_off(self) -> bool:
@@ -297,8 +304,8 @@ class Preflight:
         expected = HEALTHY["float32" if all(is_float) else "int8"]
         return least_agreement(found[0], found[1]) < expected
 
-    def _triaged(self) -> str:
-        """Triage the pair and store the result; return the first cause in words."""
+    def _triaged(self) -> Cause | None:
+        """Triage the pair, store the result, and tell it; return the first cause."""
         from edgeflare.campaign.pair.triage import triage_campaign  # what is shown needs no models
 
         self.reporter(Stage("triage", "why the models differ"))
@@ -306,13 +313,15 @@ class Preflight:
             found = triage_campaign(self.store, self.config)
         except EdgeFlareError as error:
             self.reporter.notice(f"why the models differ wasn't looked for: {error}")
-            return ""
+            return None
         self.store.add_result("triage", found)
-        step = triage_words.next_step(found)
-        first = [triage_words.sentence(cause) for cause in found.causes[:1]]
-        told = ": ".join([triage_words.headline(found), *first])
+        step, first = triage_words.next_step(found), next(iter(found.causes), None)
+        told = triage_words.headline(found)
+        told += "" if first is None else f": {triage_words.sentence(first)}"
+        if self.config.allow_disagreement:
+            told = GOING_ON.format(told)
         self.reporter.notice(capitalized(told) + (f"; next: {step}" if step else ""))
-        return first[0] if first else ""
+        return first
 
     def _answers(self, replica: str, unusable: Sequence[UnusableAnswers]) -> PairAnswers:
         figures = [

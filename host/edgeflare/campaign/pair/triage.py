@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def triage_campaign(store: Store, config: CampaignConfig) -> Triage:
 
 
 def _file(
-    side: str,
+    side: Literal["original", "deployed"],
     config: ModelConfig,
     about: Mapping[str, Any],
     runtime: str,

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors import Grid
-from edgeflare.triage.agreement import GAIN, Values, least_agreement, stacked
-from edgeflare.triage.cause import CORRECTED, LIKELY, LOCATED, MOST_LIKE, Cause
-from edgeflare.triage.model import real_tensor, stored
+from edgeflare.triage.agreement import GAIN, Outputs, Values, least_agreement, stacked
+from edgeflare.triage.cause import CORRECTED, LIKELY, LOCATED, MOST_LIKE, Cause, Side
+from edgeflare.triage.model import HostModel, real_tensor, stored
 from edgeflare.triage.pair import Pair, agreement_with
 from edgeflare.triage.ways import Way, ways_of
 
@@ -62,14 +62,14 @@ def screened(
     return tried
 
 
-def _ways(pair: Pair) -> tuple[list[Way], Iterator[Way]]:
-    deployed = pair.deployed
+def _ways(pair: Pair, model: HostModel) -> tuple[list[Way], Iterator[Way]]:
+    other = pair.original if model is pair.deployed else pair.deployed
     return ways_of(
-        deployed.spec,
-        pair.original.spec,
+        model.spec,
+        other.spec,
         pair.sizes,
-        is_integer=deployed.spec.quantization is not None,
-        placed=deployed.parts == 1,
+        is_integer=model.spec.quantization is not None,
+        placed=model.parts == 1,
     )
 
 
@@ -86,7 +86,9 @@ def device_feeds(pair: Pair) -> Iterator[Cause]:
 
     stated = score(Way(pair.deployed.spec))(count)
     needed = max(MATCH, stated + GAIN)
-    tried = screened(*_ways(pair), score, lambda agreement: agreement >= needed, count)
+    tried = screened(
+        *_ways(pair, pair.deployed), score, lambda agreement: agreement >= needed, count
+    )
     evidence = {"stated": stated, "tried": len(tried)}
     best = tried[0] if tried else None
     if best is not None and best.agreement >= needed:
@@ -109,13 +111,13 @@ def _fed(
     pair: Pair,
     best: TriedWay,
     strength: float,
-    side: str,
+    side: Side,
     evidence: Mapping[str, float],
     second: Sequence[TriedWay] = (),
 ) -> Cause:
     """Return the cause that a model expects another input, in this way."""
     way = best.way
-    options = way.options(pair.deployed.spec)
+    options = way.options((pair.original if side == "original" else pair.deployed).spec)
     found: dict[str, object] = {
         "agreement": best.agreement,
         "way": {"picture": way.picture, "codes": way.codes, "factor": way.factor},
@@ -129,7 +131,7 @@ def _fed(
         "other-way",
         "corrected" if strength == CORRECTED else "indicated",
         strength,
-        side="device" if side == "device" else "deployed",
+        side=side,
         evidence={**evidence, **found},
         change={name: "" if value is None else value for name, value in options.items()},
         gain=best.agreement - evidence["stated"],
@@ -137,27 +139,39 @@ def _fed(
 
 
 def feeds(pair: Pair) -> Iterator[Cause]:
-    """Yield the way of feeding the deployed model in which it agrees; "none of k fits" is ruled out.
+    """Yield the way of feeding one model in which the pair agrees; "none of k fits" is ruled out.
 
-    There is no winner among misfits: the statement is then not refuted.
+    The deployed model's ways come first. There is no winner among misfits: the statement is then not
+    refuted.
     """
     places = pair.places[:_SEEDS]
-    wanted = tuple(output[: len(places)] for output in pair.both[0])
+    nearest: TriedWay | None = None
+    count = 0
+    for model, outputs in ((pair.deployed, pair.both[0]), (pair.original, pair.both[1])):
+        wanted = tuple(output[: len(places)] for output in outputs)
 
-    def score(way: Way) -> Callable[[int], float]:
-        return pair.score(wanted, way, places)
+        def score(
+            way: Way, model: HostModel = model, wanted: Outputs = wanted
+        ) -> Callable[[int], float]:
+            return pair.score(model, wanted, way, places)
 
-    tried = screened(*_ways(pair), score, pair.corrects, len(places))
-    if not tried:
+        tried = screened(*_ways(pair, model), score, pair.corrects, len(places))
+        count += len(tried)
+        if not tried:
+            continue
+        best, evidence = tried[0], {"stated": pair.agreement, "tried": count}
+        if pair.corrects(best.agreement):
+            yield _fed(pair, best, CORRECTED, model.side, evidence, tried[1:2])
+            return
+        if model is pair.deployed:
+            nearest = best
+    if nearest is None:
         return
-    best, evidence = tried[0], {"stated": pair.agreement, "tried": len(tried)}
-    if pair.corrects(best.agreement):
-        yield _fed(pair, best, CORRECTED, "deployed", evidence, tried[1:2])
-        return
-    pair.ruled_out["feeds"] = evidence | {"best": best.agreement, "needed": pair.expected}
-    is_nearer = best.agreement - pair.agreement >= GAIN and best.agreement > _PARTLY
+    evidence = {"stated": pair.agreement, "tried": count}
+    pair.ruled_out["feeds"] = evidence | {"best": nearest.agreement, "needed": pair.expected}
+    is_nearer = nearest.agreement - pair.agreement >= GAIN and nearest.agreement > _PARTLY
     if is_nearer and pair.number_format != "float32":
-        yield _fed(pair, best, LIKELY - 0.1, "deployed", evidence)
+        yield _fed(pair, nearest, LIKELY - 0.1, "deployed", evidence)
 
 
 def same_tensor(pair: Pair) -> Iterator[Cause]:
