@@ -35,7 +35,7 @@ def analysis_command(name: str) -> Any:
 
     def run(ctx: typer.Context, json: Json = False) -> None:
         campaign = ctx.obj.pop(place.flag.parameter)
-        _run(name, [campaign] if scope == "folder" else campaign, ctx.obj, json)
+        run_and_print(name, [campaign] if scope == "folder" else campaign, ctx.obj, json=json)
 
     kind = command_with_flags(lambda: [place, *flags_of_settings(plugin.settings)])
     return command_of(with_exit_codes(run), name, cls=kind, help=plugin.about)
@@ -56,7 +56,7 @@ def _place(plugin: Any) -> "SettingFlag":
     return SettingFlag(flag, field, ((flag.name,),))
 
 
-def _run(name: str, campaign: Path | list[Path], given: Any, json: bool) -> None:
+def run_and_print(name: str, campaign: Path | list[Path], given: Any, *, json: bool) -> None:
     """Run an analysis with the parsed parameters `given`, and print its result."""
     from edgeflare.analysis import (
         RunContext,

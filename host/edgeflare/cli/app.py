@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[Callable[..., None] | str, str] = {
     campaigns.demo: "DemoSettings",
+    campaigns.check: "CheckSettings",
     campaigns.run: "RunSettings",
     campaigns.survey: "SurveySettings",
     campaigns.init: "InitSettings",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from edgeflare import CampaignConfig
     from edgeflare._internal.flags import Typed
     from edgeflare.cli.settings import (
+        CheckSettings,
         DemoSettings,
         ExportSettings,
         HostsSettings,
@@ -173,6 +174,26 @@ def survey(
     from edgeflare.campaign import survey_alone
 
     _run_new(survey_alone(config_of(settings.campaign, settings.typed)), settings, json)
+
+
+def check(settings: "CheckSettings", json: Json = False) -> None:
+    """Check a deployed model against its original: the verdict, the cause with its proof, what next."""
+    from edgeflare import config_from, run_campaign
+    from edgeflare.campaign import survey_alone
+    from edgeflare.cli.analyse import run_and_print
+    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.terminal import ask
+
+    stated = settings.typed
+    for table in ("original", "deployed", "seeds"):
+        stated.values.setdefault(table, {})["path"] = getattr(settings, table)
+    config = survey_alone(config_from(stated.values, "check", stated.flags))
+    config = config.model_copy(update={"allow_disagreement": True})
+    with progress_display() as progress:
+        folder = run_campaign(config, ask=ask, progress=progress)
+    if not json:
+        echo_err(f"in {folder}")
+    run_and_print("check", folder, {}, json=json)
 
 
 def _run_new(config: "CampaignConfig", hosts: "HostsSettings", json: bool) -> None:

@@ -356,6 +356,30 @@ class InputsSettings(BaseModel):
     )
 
 
+class CheckSettings(BaseModel):
+    """``check``."""
+
+    original: Annotated[Path, Flag("original", metavar="ORIGINAL")] = Field(
+        description="The original model."
+    )
+    deployed: Annotated[Path, Flag("deployed", metavar="DEPLOYED")] = Field(
+        description="The deployed model."
+    )
+    seeds: Annotated[Path, Flag("seeds", metavar="SEEDS")] = Field(
+        description="A folder of images or recordings, or an .npz."
+    )
+    typed: Annotated[
+        Typed,
+        FlagsOfCampaign(
+            without=(
+                *("strategy", "variant", "option", "crossing", "device_budget", "max_l2"),
+                *("max_linf", "min_ssim", "operator", "max_queries", "max_host_queries"),
+                *("timeout", "original", "deployed", "seeds", "allow_disagreement"),
+            )
+        ),
+    ] = Typed()
+
+
 class NightlySettings(BaseModel):
     """``nightly``."""
 

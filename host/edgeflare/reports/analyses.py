@@ -4,13 +4,15 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from edgeflare._internal.records import as_json
 from edgeflare._internal.text import (
     NOTHING,
     capitalized,
+    counted,
     margin_text,
     number_text,
     p_value_text,
@@ -20,6 +22,7 @@ from edgeflare._internal.text import (
 from edgeflare.analysis.agreement import Agreements, agreements
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.analysis.campaign_verdict import TONES, campaign_soundness
+from edgeflare.analysis.check import Checked, checked
 from edgeflare.analysis.ranking.candidates import (
     CompareSettings,
     Comparison,
@@ -36,7 +39,7 @@ from edgeflare.campaign.comparison import candidates_named
 from edgeflare.campaign.events import BatchProgress
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.campaign.settings.flags import Flag
-from edgeflare.document import Block, Column, Heading, Item, Listing, Section, Table, Text
+from edgeflare.document import Block, Column, Heading, Item, Listing, Section, Table, Text, Tone
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
@@ -97,6 +100,80 @@ class _Triage(Analysis[TriageSettings, Triage]):
         if tried := triage_words.ruled_out(result):
             blocks.append(Listing(tuple(Item(capitalized(one)) for one in tried)))
         yield Section("triage", "Why the models differ", tuple(blocks), order=30)
+
+
+class _Check(Analysis[TriageSettings, Checked]):
+    """What ``edgeflare check`` says of the campaign that it made."""
+
+    name = "check"
+    about = "Judge a campaign's deployed model: the verdict, the cause with its proof, and the next step."
+    settings = TriageSettings
+    result = Checked
+    stored = False
+
+    def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Checked:
+        found = campaign.result(_Triage.name, Triage)
+        if found is None:
+            found = _Triage().run(campaign, settings, context)
+            campaign.add_result(_Triage.name, found)
+        return checked(campaign, found)
+
+    def to_json(self, result: Checked) -> dict[str, Any]:
+        """Return the contract: verdict, causes, remarks, own, ruled_out; agreement in dB."""
+        found: dict[str, Any] = as_json(result)
+        triage = found.pop("triage")
+        for cause, words in zip(
+            (*found["causes"], *found["remarks"]), (*result.causes, *result.remarks), strict=True
+        ):
+            cause["text"] = triage_words.sentence(words)
+            cause["next"] = triage_words.step_for(words)
+        known = (
+            "number_format",
+            "agreement",
+            "expected",
+            "same_class",
+            "ruled_out",
+            "failed",
+            "calls",
+        )
+        return found | {name: triage[name] for name in known}
+
+    def sections(self, result: Checked) -> Iterator[Section]:  # type: ignore[override]
+        lines = [Text(_WORDS_OF_VERDICT[result.verdict], _TONES_OF_VERDICT[result.verdict])]
+        own = result.own
+        text = f"{counted(len(own.flips), 'flip')} on {counted(own.asked, 'input')} of your own"
+        if own.flips:
+            shown = ", ".join(f"{one.name} ({one.difference})" for one in own.flips[:_FLIPS_SHOWN])
+            text += f": {shown}" + (" ..." if len(own.flips) > _FLIPS_SHOWN else "")
+        lines.append(Text(text))
+        if (right := own.accuracy) is not None:
+            before, after = (
+                percent_text(one / right.labelled) for one in (right.original, right.deployed)
+            )
+            lines.append(
+                Text(f"Accuracy {before} -> {after} on {counted(right.labelled, 'label')}")
+            )
+        yield Section("check", "Check", tuple(lines), order=5)
+        yield from _Triage().sections(result.triage)
+
+    def exit_code(self, result: Checked) -> int:
+        return _CODES[result.verdict]
+
+
+_FLIPS_SHOWN = 3
+_CODES = {"sound": 0, "worse": 1, "not-comparable": 2, "cannot-tell": 4}
+_WORDS_OF_VERDICT = {
+    "sound": "SOUND: as good as healthy references",
+    "worse": "WORSE",
+    "not-comparable": "CAN'T COMPARE: the answers of one model can't be used",
+    "cannot-tell": "CAN'T SAY",
+}
+_TONES_OF_VERDICT: Mapping[str, Tone] = {
+    "sound": "good",
+    "worse": "bad",
+    "not-comparable": "bad",
+    "cannot-tell": "plain",
+}
 
 
 class _Soundness(Analysis[SoundnessSettings, Soundness]):
@@ -367,4 +444,5 @@ def _duels(ranking: Ranking) -> list[Block]:
 
 
 TRIAGE: Analysis[TriageSettings, Triage] = _Triage()
+CHECK = _Check()
 SOUNDNESS, AGREEMENT, COMPARE = _Soundness(), _Agreement(), _Compare()

@@ -318,8 +318,12 @@ def next_step(found: Triage) -> str:
     """Return one step that mends the first cause, or one experiment that tells more; "": none is needed."""
     if not found.causes:
         return "" if found.is_healthy else _NEXT["unknown"]
-    first = found.causes[0]
-    return _NEXT.get(f"{first.kind}/{first.what}") or _NEXT.get(first.kind) or _NEXT["unknown"]
+    return step_for(found.causes[0])
+
+
+def step_for(cause: Cause) -> str:
+    """Return one step that mends a cause, or one experiment that tells more."""
+    return _NEXT.get(f"{cause.kind}/{cause.what}") or _NEXT.get(cause.kind) or _NEXT["unknown"]
 
 
 _NEXT = {
