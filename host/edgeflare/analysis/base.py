@@ -24,6 +24,7 @@ from edgeflare.document import Block, Heading, Name, Section, Text
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UnwritableError, UsageError
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.analyses import AnalysisRun, UnitRows
+from edgeflare.words.campaign import NOT_IN_REPORT
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
@@ -159,7 +160,7 @@ def run_as(
             except DiskFullError:
                 raise
             except StoreError as error:
-                text = f"the result isn't stored, so that the report lacks it: {error}"
+                text = NOT_IN_REPORT.format(error)
                 if not hasattr(result, "notices"):
                     context.progress(Notice(text))
                     return result

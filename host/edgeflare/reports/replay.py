@@ -41,6 +41,7 @@ from edgeflare.reports.campaign import MOST_SHOWN, limits_list
 from edgeflare.store import campaign_text, folder_at
 from edgeflare.store.corpus.records import CorpusRemoved
 from edgeflare.words.findings import answer_words, answers_text, text_parts
+from edgeflare.words.inputs import sample_form
 from edgeflare.words.verdict import unusable_sentences
 
 if TYPE_CHECKING:
@@ -329,10 +330,8 @@ def _figures(summary: CorpusSummary) -> list[KeyFigure]:
         KeyFigure("kept", f"up to {summary.per_pair} for one seed input and class pair"),
     ]
     if summary.shape is not None:
-        shape = " x ".join(map(str, summary.shape))
-        if summary.rate is not None:
-            shape = f"audio at {summary.rate} Hz"
-        rows.append(KeyFigure("inputs", f"{shape}, {summary.classes} classes"))
+        form = sample_form(summary.shape, summary.rate)
+        rows.append(KeyFigure("inputs", f"{form}, {summary.classes} classes"))
     originals = {digest[:12]: count for digest, count in summary.originals.items()}
     for name, models in (("shown by", summary.models), ("original", originals)):
         if models:
