@@ -13,7 +13,7 @@ from edgeflare.explanation.results import DEVICE
 
 
 @pytest.mark.virtual
-@pytest.mark.extended
+@pytest.mark.slow
 def test_what_only_the_board_does_is_hardware_or_in_doubt(
     virtual_board: VirtualBoard, tmp_path: Path
 ) -> None:

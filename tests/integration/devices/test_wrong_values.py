@@ -235,7 +235,7 @@ def test_a_wrong_value_names_field_and_value(cases: list[Case]) -> None:
     assert all_of(cases[::13]) == []  # coprime to the number of values: each of them comes up
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_each_wrong_value_of_each_field_names_field_and_value(cases: list[Case]) -> None:
     assert all_of(cases) == []
 
