@@ -267,7 +267,7 @@ def test_a_search_that_ends_its_workers_fails_alone(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_search_that_loses_processes_at_different_places_goes_on(tmp_path: Path) -> None:
     few = {"seeds": {"path": DEMO / "seeds.npz", "limit": 4}}
     usual = {"strategy": "walk", "timeout_s": 0}

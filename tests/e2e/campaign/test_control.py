@@ -1,10 +1,7 @@
 """A campaign with a control: the original against itself, or against a copy of it, after the search."""
 
-import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from campaigns import found_in
-from command import DEMO, DEMO_PAIR, edgeflare, environment, must_run
+from command import DEMO, edgeflare, must_run
 from onnx import helper, numpy_helper
 from small_models import dense_onnx, label_onnx
 
@@ -34,7 +31,6 @@ from edgeflare.store import Store
 pytestmark = pytest.mark.usefixtures("own_home")
 
 SEEDS = 6
-KILLED_AT_WRITE = Path(__file__).resolve().parents[2] / "helpers" / "killed_at_write.py"
 
 
 def values(**more: Any) -> dict[str, Any]:
@@ -165,14 +161,6 @@ def test_false_alarms_are_reported_with_their_largest_margin_and_what_may_be_the
     assert "deployed.tflite" in notice
     assert control.largest_margin <= float(floor) < 1.2 * control.largest_margin
     assert summarize(folder).notices.count(notice) == 1
-
-
-@pytest.mark.extended
-def test_a_float_copy_in_another_runtime_raises_no_false_alarm(tmp_path: Path) -> None:
-    folder = run_campaign(config(tmp_path / "c", control_model=DEMO / "original.tflite"))
-    control = summarize(folder).control
-    assert (control.searches, control.false_alarms) == (SEEDS, 0)
-    assert control.runtime["name"] == "tflite"
 
 
 @pytest.mark.extended
@@ -372,44 +360,3 @@ def test_each_device_of_its_own_has_one_control_together(tmp_path: Path) -> None
     folder = run_campaign(config(tmp_path / "c", devices=["local", "local"], fleet=fleet))
     control = summarize(folder).control
     assert (control.searches, control.unfinished) == (SEEDS, 0)
-
-
-def killed(home: Path, at: int) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, KILLED_AT_WRITE, home, str(at)],
-        env=environment(home),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-@pytest.mark.slow
-def test_killed_at_any_write_of_the_control_it_ends_the_same(
-    tmp_path: Path, undisturbed: Path
-) -> None:
-    def home(name: str) -> Path:
-        folder = tmp_path / name
-        folder.mkdir()
-        text = json.dumps(values(concurrency=1))
-        (folder / "campaign.json").write_text(text)
-        return folder
-
-    whole = killed(home("whole"), 0)
-    writes = int(whole.stdout)
-    assert_whole(tmp_path / "whole" / "torn", undisturbed)
-    for at in (writes - 14, writes - 7, writes - 1):
-        torn = home(str(at))
-        assert killed(torn, at).returncode == 99
-        with Store.open(torn / "torn") as store:
-            assert store.state.finished, "killed in the control"
-        ran = killed(torn, 0)
-        assert ran.returncode == 0, ran.stderr
-        assert_whole(torn / "torn", undisturbed)
-
-
-@pytest.mark.extended
-def test_the_command_line_asks_for_a_control(tmp_path: Path) -> None:
-    arguments = ("run", *DEMO_PAIR, "--limit", 2, "--max-queries", 20, "--control", "--json")
-    ran = must_run(*arguments, "--out", "c", home=tmp_path)
-    assert ran.json["control"]["searches"] == 2

@@ -148,6 +148,7 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) -> None:
     del worse
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
@@ -210,6 +211,7 @@ def test_a_campaign_with_other_inputs_is_refused_before_a_device_is_asked(
     assert "seed queries" not in ran.err
 
 
+@pytest.mark.slow
 def test_a_reference_with_other_settings_or_fewer_seeds_is_said(home: Path) -> None:
     flags = (*DEMO_PAIR, "--strategy", "none")
     edgeflare("run", *flags, "--limit", "10", "--out", "small", home=home)
@@ -222,6 +224,7 @@ def test_a_reference_with_other_settings_or_fewer_seeds_is_said(home: Path) -> N
     assert ran.json["soundness"]["inputs"] < 28
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_left_out_is_opened_once(home: Path) -> None:
     flags = (*DEMO_PAIR, "--strategy", "none", "--pursuit-queries", "0", "--limit", "6")
     edgeflare("run", *flags, "--survey-queries", "1", "--out", "sparse", home=home)
@@ -236,6 +239,7 @@ def test_a_reference_that_is_left_out_is_opened_once(home: Path) -> None:
     assert again.json["notices"] == ran.json["notices"]
 
 
+@pytest.mark.slow
 def test_a_reference_answers_what_a_resumed_survey_asks_later(home: Path) -> None:
     flags = (*DEMO_PAIR, "--strategy", "none", "--pursuit-queries", "0", "--limit", "6")
     edgeflare("run", *flags, "--out", "twin", home=home)
@@ -261,12 +265,6 @@ def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
     found = summarize(home / "like-worse").soundness
     assert found.verdict == "cannot-tell"
     assert "judged worse" in found.evidence[1]
-
-
-def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
-    assert worse.json["survey"]["overall"]["deviations"] > 0
-    ran = must_run("replay", "worse", "--out", "replay", home=home)
-    assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize(("is_gone", "answers"), [(False, 100), (True, 0)])

@@ -133,21 +133,6 @@ def test_show_reports_what_each_device_did(home: Path, finished: Path) -> None:
 
 
 @pytest.mark.extended
-def test_replicas_are_compared(home: Path) -> None:
-    devices = ("--device", "local", "--device", "local", "--fleet", "replicate")
-    ran = must_run(
-        "run", *DEMO_PAIR, "--limit", 3, *devices, "--no-survey", "--out", "replicas", home=home
-    )
-    assert "triggers of" in ran.out
-    summary = edgeflare("show", "replicas", "--json", home=home).json
-    assert summary["replicas"] == ["local", "local#2"]
-    assert summary["finished"] == 6
-    for row in summary["transfers"]:
-        assert (row["tried"], row["deviating"]) == (3, 3)
-    assert len(summary["transfers"]) == 2
-
-
-@pytest.mark.extended
 def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -> None:
     common = ("run", *DEMO_PAIR, "--limit", 6)
     must_run(*common, "--total-queries", 15, "--out", "limited", home=home)

@@ -68,16 +68,12 @@ def test_no_numpy(virtual_board: VirtualBoard) -> None:
     assert "pip install" in (found["numpy"].fix or "")
 
 
-
-
 def test_a_full_disk(virtual_board: VirtualBoard, made: Made) -> None:
     made(FULL_DISK)
     found = lines(virtual_board.device, cache="/srv/full/cache")
     assert "disk" in amiss(found)
     assert "0 MB free" in found["disk"].detail or "0.0 MB free" in found["disk"].detail
     assert found["disk"].fix
-
-
 
 
 def test_a_banner_in_bashrc(virtual_board: VirtualBoard, made: Made) -> None:
@@ -91,5 +87,3 @@ def test_a_banner_in_bashrc(virtual_board: VirtualBoard, made: Made) -> None:
     assert "aarch64" in found["cpu"].detail
     assert "Cortex-A72" in found["cpu"].detail
     assert "equals this machine's" in found["smoke inference"].detail
-
-

@@ -161,6 +161,7 @@ def test_a_campaign_without_its_place_pauses_and_is_resumed(
     assert lab.holder("pi4") is None
 
 
+@pytest.mark.slow
 def test_a_campaign_waits_for_its_place(lab: Lab, tmp_path: Path, alone: Found) -> None:
     write(lab, tmp_path, wait_s=60, priority=1.5)
     lab.client("-p", "pi4", "acquire")
@@ -203,6 +204,7 @@ def test_a_campaign_that_is_ended_leaves_no_place_behind(
     until(lambda: lab.holder("pi4") is None and lab.holder("pi5") is None)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_place_is_waited_for(lab: Lab, tmp_path: Path) -> None:
     write(lab, tmp_path, wait_s=600)
     lab.client("-p", "pi4", "acquire")

@@ -286,7 +286,7 @@ def without_vnni(folder: Path) -> str:
 
 
 @pytest.mark.sshd
-@pytest.mark.extended
+@pytest.mark.slow
 def test_saturated_products_are_the_instruction_set(tmp_path: Path, board: Board) -> None:
     model = {"path": quantised(tmp_path / "int8.onnx"), "input": SCALED}
     exact = {**model, "options": {"exact_int8": True}}

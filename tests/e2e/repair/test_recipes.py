@@ -84,7 +84,7 @@ def test_a_tflite_model_of_an_onnx_original_is_compared_with_onnx_candidates(
     assert "int8-float-1; take int8-per-channel" in unknown.sentence
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_the_whole_network_is_never_kept_in_float(tmp_path: Path) -> None:
     """Of a distilled model one layer may stand for all of the original's."""
     pair = (MNIST / "lenet5.onnx", MNIST / "lenet5_distilled.onnx")
@@ -97,7 +97,7 @@ def test_the_whole_network_is_never_kept_in_float(tmp_path: Path) -> None:
     assert "recipe int8-float-1" in unknown.sentence
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_tflite_original_is_quantised_in_an_environment_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

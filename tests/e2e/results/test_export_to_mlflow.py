@@ -1,6 +1,5 @@
 """``edgeflare export --mlflow`` into a real database of MLflow, read back by MLflow's own client."""
 
-import json
 import shutil
 import socket
 import threading
@@ -280,10 +279,3 @@ def test_no_run_is_made_where_the_files_can_not_be_written(
     ran = logged(finished.parent, database, "mine", *flags, campaign=finished.name)
     assert (ran.code, ran.out) == (2, "")
     assert client.get_experiment_by_name("refused") is None
-
-
-def test_json_is_alone_on_stdout(finished: Path, database: str) -> None:
-    ran = logged(finished.parent, database, "files", "--json", campaign=finished.name)
-    assert set(json.loads(ran.out)) == {
-        *("folder", "findings", "survey_findings", "by_status", "files", "notices", "mlflow")
-    }

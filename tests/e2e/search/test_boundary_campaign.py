@@ -226,6 +226,7 @@ def test_the_limit_does_not_change_what_both_campaigns_search(
         )
 
 
+@pytest.mark.slow
 def test_two_runs_under_different_load_find_the_same_bytes(tmp_path: Path) -> None:
     quiet = run_campaign(config(tmp_path / "quiet"))
     stop = threading.Event()

@@ -115,22 +115,6 @@ def test_the_page_has_pictures_with_both_texts(campaign: Path, tmp_path: Path) -
     assert "hears" not in text
 
 
-@pytest.mark.parametrize(
-    ("search", "words"),
-    [
-        ({"strategy": "gradient"}, "models return"),
-        ({"strategy": "boundary", "options": {"min_ssim": 0.9}}, "min_ssim means"),
-        ({"strategy": "boundary", "options": {"crossing": "line"}}, "class scores"),
-        ({"strategy": "boundary", "options": {"gradients": True}}, "gradients means"),
-    ],
-)
-def test_what_needs_class_scores_is_refused_before_any_search(
-    pair: Path, tmp_path: Path, search: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(UsageError, match=words):
-        run_campaign(config(pair, search, out=tmp_path / "out"))
-
-
 def test_a_corpus_takes_no_texts(campaign: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="transcripts"):
         add_to_corpus(tmp_path / "corpus", campaign)

@@ -150,6 +150,7 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path, one_process) -> None:
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_found_and_the_devices_are_free_again(
     tmp_path: Path, one_process
 ) -> None:

@@ -95,8 +95,6 @@ def test_it_reaches_nothing_itself(virtual_board: VirtualBoard) -> None:
     assert run(virtual_board.device, REACH) == ""
 
 
-
-
 @pytest.mark.extended
 def test_up_on_a_board_that_is_up_leaves_it_alone(virtual_board: VirtualBoard) -> None:
     with within(virtual_board.environment):
