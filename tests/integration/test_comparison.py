@@ -36,7 +36,7 @@ def config(out: Path, **more: Any) -> CampaignConfig:
     values = {
         "original": {"path": ORIGINAL},
         "deployed": {"path": "not/read"},
-        "seeds": {"path": DEMO / "seeds.npz", "limit": 3},
+        "seeds": {"path": DEMO / "seeds.npz", "limit": 2},
         "search": {"timeout_s": 0, "options": FIXED},
         "survey": {"enabled": False},
         "out": out,
@@ -86,7 +86,7 @@ class TestRun:
             one["deployed"].pop("path")
         assert stored[0] == stored[1]  # what the boundary search resolves by its costs, too
         assert stored[0]["search"]["options"]["effort"] is not None
-        assert rank_campaigns([run.folder for run in ran.finished]).seeds == 3
+        assert rank_campaigns([run.folder for run in ran.finished]).seeds == 2
 
     def test_two_files_of_one_name_have_a_folder_each(
         self, tmp_path: Path, models: list[Path]
@@ -105,7 +105,7 @@ class TestRun:
         first = compared.runs[0].folder
         ran = run_candidates(first, models[1:], out=tmp_path / "more")
         assert ran.folder == tmp_path / "more"
-        assert rank_campaigns([first, ran.runs[0].folder]).seeds == 3
+        assert rank_campaigns([first, ran.runs[0].folder]).seeds == 2
 
     def test_like_a_campaign_whose_model_returned_labels(
         self, tmp_path: Path, models: list[Path], compared: Candidates
@@ -158,7 +158,7 @@ class TestFailing:
                 seeds.unlink()
 
         seeds = Path(shutil.copy(DEMO / "seeds.npz", tmp_path / "seeds.npz"))
-        like = config(out, seeds={"path": seeds, "limit": 3})
+        like = config(out, seeds={"path": seeds, "limit": 2})
         with pytest.raises(SeedError):
             run_candidates(like, models, progress=lose_the_seeds)
         assert [(one.name, one.folder, one.ended) for one in seen if one.ended] == [
@@ -175,7 +175,7 @@ class TestNamed:
         assert candidates_named([out]) == campaigns
         assert candidates_named(sorted(out.iterdir())) == campaigns
         assert candidates_named([models[0], out]) == (models[0], *campaigns)
-        assert rank_campaigns(candidates_named([out])).seeds == 3
+        assert rank_campaigns(candidates_named([out])).seeds == 2
 
     def test_what_cannot_be_compared_is_refused(self, tmp_path: Path, models: list[Path]) -> None:
         with pytest.raises(UsageError, match="level is"):

@@ -164,7 +164,7 @@ class Kills:
             timer.join()
 
 
-@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.extended)])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_original_that_is_killed_in_each_stage_changes_no_result(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -249,7 +249,7 @@ def test_thirty_kills(
     print(f"workers {workers}, seed {seed}: {dict(at)} in {campaigns} campaigns")
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_references_that_are_killed_answer_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

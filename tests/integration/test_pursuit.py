@@ -205,7 +205,7 @@ def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("pursuit", [None, 0])
+@pytest.mark.parametrize("pursuit", [None, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_family_that_is_gone_after_the_survey_stops_no_search(
     tmp_path: Path, pursuit: int | None
 ) -> None:
@@ -229,7 +229,7 @@ def test_a_family_that_is_gone_after_the_survey_stops_no_search(
     assert list(asked(folder)) == before
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_family_installed_meanwhile_changes_nothing(
     pursued: Path, faulty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,7 +163,7 @@ def notices(folder: Path) -> list[str]:
 )
 @pytest.mark.parametrize(
     "workers",
-    [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.extended)],
+    [2, pytest.param(3, marks=pytest.mark.slow)],
 )
 def test_any_number_of_workers_finds_the_same(
     tmp_path: Path, in_one_process: Callable[[str], Found], strategy: str, workers: int
@@ -249,7 +249,7 @@ def test_a_worker_killed_before_it_is_ready_leaves_the_searches_in_this_process(
     assert "worker process" in told
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_search_that_ends_its_workers_fails_alone(tmp_path: Path) -> None:
     search = {"strategy": "deadly", "timeout_s": 0}
     folder = run_campaign(config(tmp_path / "campaign", search, workers=2))
@@ -312,7 +312,11 @@ def test_a_search_that_ends_three_processes_at_one_place_is_given_up(
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
-    ("way", "reason"), [("SIGABRT", "crashed"), ("hang", "did not answer within 1 s")]
+    ("way", "reason"),
+    [
+        ("SIGABRT", "crashed"),
+        pytest.param("hang", "did not answer within 1 s", marks=pytest.mark.slow),
+    ],
 )
 def test_an_original_that_fails_on_some_inputs_fails_on_the_same_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, reason: str
@@ -421,7 +425,9 @@ print(len(list(result.triggers)))
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("given", ["file", "stdin"])  # stdin: there is no file to run again
+@pytest.mark.parametrize(
+    "given", [pytest.param("file", marks=pytest.mark.slow), "stdin"]
+)  # stdin: there is no file to run again
 def test_a_script_without_a_main_guard_is_run_once(tmp_path: Path, given: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

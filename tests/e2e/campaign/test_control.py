@@ -30,7 +30,7 @@ from edgeflare.store import Store
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
-SEEDS = 6
+SEEDS = 3
 
 
 def values(**more: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def values(**more: Any) -> dict[str, Any]:
         "original": {"path": str(DEMO / "original.onnx")},
         "deployed": {"path": str(DEMO / "deployed.tflite")},
         "seeds": {"path": str(DEMO / "seeds.npz"), "limit": SEEDS},
-        "search": {"strategy": "dflare", "max_queries": 60, "timeout_s": 0},
+        "search": {"strategy": "dflare", "max_queries": 25, "timeout_s": 0},
         "survey": {"enabled": False},
         "control": True,
         **more,
@@ -247,7 +247,13 @@ def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
     assert_whole(folder, undisturbed)
 
 
-@pytest.mark.parametrize("told_by", ["the deployed file", "the user, of the deployed model"])
+@pytest.mark.parametrize(
+    "told_by",
+    [
+        "the deployed file",
+        pytest.param("the user, of the deployed model", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.extended
 def test_the_control_takes_the_scale_from_where_the_campaign_does(
     tmp_path: Path, told_by: str

@@ -30,7 +30,7 @@ def begin(home: Path, mode: str) -> None:
     with np.load(DEMO / "seeds.npz") as archive:
         images = archive["images"]
     (home / "seeds").mkdir()
-    for k in range(4):
+    for k in range(3):
         cv2.imwrite(str(home / "seeds" / f"{k}.png"), images[k])
     for name in ("bad.png", "worse.png"):
         (home / "seeds" / name).write_bytes(b"not a picture")
@@ -40,7 +40,8 @@ def begin(home: Path, mode: str) -> None:
         "original": {"path": str(DEMO / "original.onnx")},
         "deployed": {"path": str(DEMO / "deployed.tflite")},
         "seeds": {"path": str(home / "seeds"), **of_seeds},
-        "search": {"strategy": "dflare", "max_queries": 60, "timeout_s": 0},
+        "search": {"strategy": "dflare", "max_queries": 20, "timeout_s": 0},
+        "survey": {"queries": 2, "pursuit": 4},
         **more,
     }
     (home / "campaign.json").write_text(json.dumps(values))

@@ -187,7 +187,9 @@ def started(home: Path, *flags: object) -> "subprocess.Popen[bytes]":
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_campaign_that_is_ended_leaves_no_place_behind(
     lab: Lab, tmp_path: Path, number: int
 ) -> None:

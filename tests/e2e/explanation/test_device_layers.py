@@ -98,7 +98,7 @@ def test_the_layer_that_a_device_computes_wrongly_contributes_most(tmp_path: Pat
 
 @pytest.mark.sshd
 @pytest.mark.slow
-@pytest.mark.parametrize("operator", [CONVOLUTION, pytest.param(DENSE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("operator", [CONVOLUTION, DENSE])
 def test_so_does_the_layer_that_a_board_computes_wrongly(
     tmp_path: Path, board: Board, operator: int
 ) -> None:
@@ -118,7 +118,7 @@ def test_an_answer_that_reading_changes_is_left_out(tmp_path: Path) -> None:
     assert found.notices[-1] == Remark("disturbed", {"findings": len(found.findings)})
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_tensors_of_other_sizes_than_the_files_are_told(tmp_path: Path) -> None:
     change = (
         "told = right.get_tensor_details\n"

@@ -127,7 +127,7 @@ def test_between_float_files_a_difference_is_conversion(tmp_path: Path) -> None:
     assert len(found.layers.contributions) == len(found.findings)
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
     """The network with coarse weights stands for what a converter made."""
     wrong = coarse(tmp_path / "coarse.onnx", 1, integers=False)
@@ -152,7 +152,7 @@ def test_a_float_model_that_can_not_be_it_is_refused(
     assert not (campaign / "explanation").exists()
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_float_model_of_another_network_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +240,7 @@ def test_another_scale_or_colour_order_is_preprocessing(
     assert set(found.counts) == {"preprocessing"}
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_preprocessing_that_an_integer_input_clips_is_preprocessing(tmp_path: Path) -> None:
     """The input holds 0 to 1: the original with the same preprocessing is given no more, either."""
     deployed = {"path": DEMO / "deployed.tflite", "input": {"scale": "1/128"}}
@@ -310,7 +310,7 @@ def test_a_file_that_this_machine_can_not_run_is_told(
     assert found.notices[0].data["file"] == "coarse.onnx"
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_an_input_that_two_replicas_found_is_explained_for_both(tmp_path: Path) -> None:
     """A replay has it once."""
     two = {"device": ("local", "local"), "fleet": {"mode": "replicate"}}

@@ -88,7 +88,7 @@ def test_drepair_is_judged_on_other_inputs_and_searched_again(copy: Path, tmp_pa
     assert "times the queries" in text
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_bound_on_what_is_induced_is_kept(copy: Path, tmp_path: Path) -> None:
     more = ("--variant", "standardised", "--max-inducing", "10%", "--no-search", "--json")
     found = edgeflare("repair", "train", "out", *more, home=tmp_path).json
@@ -103,7 +103,7 @@ def test_a_bound_on_what_is_induced_is_kept(copy: Path, tmp_path: Path) -> None:
     assert 0 < replaced < 40
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_new_search_is_bounded_and_says_what_it_may_cost(copy: Path, tmp_path: Path) -> None:
     args = ("repair", "abstain", "out", "--total-queries", 300)
     ran = must_run(*args, "--json", home=tmp_path)

@@ -40,8 +40,7 @@ def place(window: Browser, pair: str, picture: int) -> Any:
     )
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE])
-@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(("size", "large"), [(DESKTOP, True), (PHONE, False)])
 def test_a_box_lies_where_the_model_saw_the_object(
     window: Browser, report: Path, size: tuple[int, int], large: bool
 ) -> None:

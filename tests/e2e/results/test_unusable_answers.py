@@ -83,8 +83,6 @@ class Mode(NamedTuple):
 
 MODES = {
     "all zeros": Mode(lambda sample: np.zeros(4), "constant"),
-    "the same for all classes": Mode(lambda sample: np.full(4, 0.25), "constant"),
-    "constant scores": Mode(lambda sample: np.array([0.1, 0.2, 0.3, 0.4]), "constant"),
     "ties on most inputs": Mode(tied_where_bright, "tied"),
     "random at each query": Mode(drawn, "not-repeatable"),
     "random scores of the right class": Mode(drawn_and_right, "not-repeatable"),

@@ -53,7 +53,6 @@ def label_of(path: Path, sample: np.ndarray) -> int:
 
 MODELS: dict[str, Any] = {
     "int64, open batch": lambda path: label_onnx(ORIGINAL, path, shape=("batch",)),
-    "int32 scalar": lambda path: label_onnx(ORIGINAL, path, dtype="int32", shape=()),
     "float32 [1, 1], stated": lambda path: label_onnx(
         ORIGINAL, path, dtype="float32", shape=(1, 1)
     ),

@@ -72,7 +72,9 @@ def test_the_symbols_in_the_files_are_read_and_said(campaign: Path) -> None:
     assert "--decoder vocabulary=FILE" in said
 
 
-@pytest.mark.parametrize("strategy", ["boundary", "dflare", "diffchaser"])
+@pytest.mark.parametrize(
+    "strategy", ["boundary", "dflare", pytest.param("diffchaser", marks=pytest.mark.slow)]
+)
 def test_a_search_finds_images_that_both_models_read_differently(
     pair: Path, campaign: Path, strategy: str
 ) -> None:

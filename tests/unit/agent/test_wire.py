@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -88,6 +88,7 @@ def test_frames_arrive_as_they_were_sent_however_the_stream_is_cut(
         read_frame(read)
 
 
+@settings(max_examples=40)
 @given(frames, st.data())
 def test_a_truncated_frame_is_the_end_of_the_stream(frame: Frame, data: st.DataObject) -> None:
     whole = b"".join(encode(*frame))
@@ -96,6 +97,7 @@ def test_a_truncated_frame_is_the_end_of_the_stream(frame: Frame, data: st.DataO
         read_frame(reader(whole[:cut]))
 
 
+@settings(max_examples=40)
 @given(frames, st.data())
 def test_a_corrupted_frame_is_never_taken_for_a_good_one(frame: Frame, data: st.DataObject) -> None:
     whole = bytearray(b"".join(encode(*frame)))
