@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_models import dense_onnx, two_inputs_onnx
+from small_models import two_inputs_onnx
 from stand_ins import bare_python, old_python_stand_in, python_at_start, python_with_old_tflite
 
 from edgeflare.devices import (
@@ -170,14 +170,6 @@ def test_saturating_int8_products_are_noted_where_the_processor_has_no_vnni(devi
     assert ("without VNNI" in line.detail) == (not has_vnni)
 
 
-@pytest.mark.extended
-def test_own_model_is_tried_with_its_runtime(device: Device, tmp_path: Path) -> None:
-    model = dense_onnx(tmp_path / "mine.onnx", [None, 8, 8], softmax=False)
-    lines = check_device(device, model=model)
-    (line,) = smokes(lines)
-    assert (line.state, line.detail.startswith("mine.onnx: ")) == ("ok", True)
-
-
 def test_own_model_that_cannot_run_is_to_be_mended(device: Device, tmp_path: Path) -> None:
     model = two_inputs_onnx(tmp_path / "two.onnx")
     fixes = to_mend(check_device(device, model=model))
@@ -243,12 +235,6 @@ def test_newer_python_beside_an_old_one_is_named(device: Device, tmp_path: Path)
     assert "is 3.7.16" in line.detail
     assert f"{tmp_path}/bin/python3.12" in (line.fix or "")
     assert "--python" in (line.fix or "")
-
-
-def test_old_python_alone_is_to_be_replaced(device: Device, tmp_path: Path) -> None:
-    old = old_python_stand_in(tmp_path / "old", PATH=f"{tmp_path}")
-    line = named(check_device(device.model_copy(update={"python": old})), "python")
-    assert "install a newer" in (line.fix or "")
 
 
 def test_missing_numpy_and_runtimes_are_reported_with_commands(

@@ -254,28 +254,6 @@ def test_managed_python_with_options_is_replaced_with_them(seen: Probe) -> None:
     assert '"nice /home/pi/edgeflare-python/bin/python"' in advice
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": [3, 9]},
-        {"version": [float("inf"), 9, 1]},
-        {"files": {"agents": 7}},
-        {"runtimes": ["onnxruntime"]},
-        {"free_bytes": "much"},
-        {"root": None},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_answer_that_makes_no_sense_is_a_protocol_error(
-    tmp_path: Path, seen: Probe, change: dict[str, object]
-) -> None:
-    answer = json.dumps({**asdict(seen), **change})
-    script = tmp_path / "liar.py"
-    script.write_text(f"print('<<<edgeflare<<<' + {answer!r} + '>>>edgeflare>>>')")
-    with pytest.raises(DeviceProtocolError, match=f"{next(iter(change))}.*expected"):
-        look(f"{sys.executable} {script}", tmp_path / "cache")
-
-
 class Said:
     """A transport on which every command prints this, whatever it is."""
 

@@ -13,9 +13,9 @@ from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import Provisioned, provision
 from edgeflare.devices.session.agent_link import Limits
 from edgeflare.devices.transports.local import LocalStream, LocalTransport
-from edgeflare.errors import DeviceError, DeviceTimeoutError, EdgeFlareError, InferenceTimeoutError
+from edgeflare.errors import DeviceTimeoutError, EdgeFlareError, InferenceTimeoutError
 from edgeflare_agent.image_spec import InputSpec
-from edgeflare_agent.wire import Frame, Kind
+from edgeflare_agent.wire import Frame
 from edgeflare_lab.testing import FakeAgent, Replace
 
 Start = Callable[..., DeviceSession]
@@ -36,13 +36,6 @@ def fake(nothing_there: Provisioned) -> Iterator[Fake]:
             return session
 
         yield opened
-
-
-def test_error_without_an_id_ends_the_session(fake: Fake) -> None:
-    about = {"id": None, "code": "internal", "message": "m"}
-    session = fake(FakeAgent(Replace("RESULT", lambda _: Frame(Kind.ERROR, about))))
-    assert isinstance(session.submit([SAMPLE]).exception(60), DeviceError)
-    assert isinstance(session.submit([SAMPLE]).exception(60), DeviceError)
 
 
 def test_agent_that_falls_silent_is_given_up(fake: Fake) -> None:

@@ -137,15 +137,6 @@ def test_layers_are_chosen(home: Path) -> None:
     assert 0 < some["units"] < found["units"]
 
 
-def test_dead_units_are_told_apart(home: Path) -> None:
-    image = np.zeros((1, 28, 28), np.uint8)
-    np.savez(home / "one.npz", images=image)
-    ran = inspect(home, "--profile", "one.npz")
-    assert "236 of 236" in ran.out
-    found = inspect(home, "--profile", "one.npz", "--json").json
-    assert found["dead_units"] == found["units"] == 236
-
-
 def test_a_large_profile_is_subsampled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edgeflare_whitebox.coverage_campaign.TRACES", 4)
     one, same = (coverage_of_campaign(home / "c", criteria=["DSC", "NBC"]) for _ in range(2))
@@ -336,27 +327,3 @@ def test_a_damaged_result_is_told(home: Path) -> None:
     ran = edgeflare("report", "c", home=home)
     assert ran.code == 2
     assert "the result 'coverage'" in ran.sentence
-
-
-@pytest.mark.shared_data
-@pytest.mark.extended
-def test_a_keyword_spotter_in_tflite(tmp_path: Path, shared_data: Path) -> None:
-    models, clips = shared_data / "models" / "mlperf-tiny", shared_data / "audio" / "speech"
-    (tmp_path / "clips").mkdir()
-    for name in ("tflm_yes_1000ms.wav", "tflm_no_1000ms.wav"):
-        shutil.copy(clips / name, tmp_path / "clips")
-    must_run(
-        *("run", "--original", models / "kws_dscnn_float.tflite"),
-        *("--deployed", models / "kws_dscnn_int8.tflite", "--input", "front_end=mlperf-tiny-kws"),
-        *("--seeds", "clips", "--max-queries", 20, "--no-survey", "--strategy", "dflare"),
-        *("--out", "c"),
-        home=tmp_path,
-    )
-    found = inspect(tmp_path, "--profile", clips / "cards_001.wav", "--json").json
-    assert (found["profiled"], found["inputs"]["seeds"]) == (1, 2)
-    own = inspect(tmp_path, "--json").json
-    scores = {one["name"]: one["scores"]["seeds"] for one in own["criteria"]}
-    assert scores["NC"] > 0
-    assert scores["KMNC"] > 0
-    refused = inspect(tmp_path, "--profile", "clips", "--resize", "area")
-    assert "--resize" in refused.sentence
