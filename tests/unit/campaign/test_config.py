@@ -51,13 +51,6 @@ def test_deviations_count_above_a_floor_unless_stated_otherwise(tmp_path: Path) 
     assert load_config(write(tmp_path, text)).search.margin_floor == 0
 
 
-def test_flags_win_over_the_file_and_keep_the_rest(tmp_path: Path) -> None:
-    text = MINIMAL + "[search]\nmax_queries = 5\nseed = 3\n"
-    config = load_config(write(tmp_path, text), {"search": {"seed": 4}, "devices": "pi4"})
-    assert (config.search.max_queries, config.search.seed) == (5, 4)
-    assert config.devices == ("pi4",)
-
-
 def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None:
     load_config(write(tmp_path, STARTER))
     lines = []

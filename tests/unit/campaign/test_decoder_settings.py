@@ -45,12 +45,6 @@ def test_a_flag_states_the_decoder_of_both_models() -> None:
     assert "decoder" not in typed({"output": "transcript"}).values["original"]
 
 
-def test_a_misspelt_entry_is_named(tmp_path: Path) -> None:
-    model = {"path": tmp_path, "decoder": {"vocabulary": "v.txt", "blanks": 1}}
-    with pytest.raises(UsageError, match=r"blanks"):
-        config_from({"original": model, "deployed": model, "seeds": model}, "run")
-
-
 def test_a_misspelt_entry_alone_is_said_not_to_exist() -> None:
     flags = typed({"decoder": ["kin=fastestdet"], "original": "o", "deployed": "d", "seeds": "s"})
     with pytest.raises(UsageError) as error:

@@ -247,33 +247,6 @@ def test_seconds_of_a_shared_request_are_counted_for_each_search_alone() -> None
     }
 
 
-def test_devices_that_share_a_feed_share_the_searches_and_find_the_same() -> None:
-    devices = [Batches(name=f"d{k}") for k in range(3)]
-    found: dict[str, SearchJobResult] = {}
-    by_device: dict[str, int] = {}
-
-    def keep(result: SearchJobResult, name: str) -> None:
-        found[result.seed.id] = result
-        by_device[name] = by_device.get(name, 0) + 1
-
-    scheduler_over(devices, [feed()] * 3).run(keep)
-    assert essence(found) == EXPECTED
-    assert by_device == {"d0": 8, "d1": 8, "d2": 8}
-    assert all(device.requests[0] == 8 for device in devices)
-
-
-def test_with_feeds_of_their_own_every_device_gets_every_search() -> None:
-    devices = [Batches(name=f"d{k}") for k in range(2)]
-    found: dict[str, dict[str, SearchJobResult]] = {"d0": {}, "d1": {}}
-
-    def keep(result: SearchJobResult, name: str) -> None:
-        found[name][result.seed.id] = result
-
-    scheduler_over(devices, [feed(), feed()]).run(keep)
-    assert essence(found["d0"]) == essence(found["d1"]) == EXPECTED
-    assert devices[0].requests == devices[1].requests
-
-
 class Going(Batches):
     """Goes away once it has taken so many requests, for good or for a moment."""
 
@@ -315,11 +288,6 @@ def test_a_device_that_goes_away_for_good_leaves_its_searches_to_the_others() ->
     scheduler_over(devices, [feed()] * 2, limits=limits).run(lambda one, _: found.append(one))
     assert essence({one.seed.id: one for one in found}) == EXPECTED
     assert len(found) == len(SEEDS)
-
-
-def test_a_device_that_is_back_answers_what_it_was_asked() -> None:
-    device = Going(after=3, returns=True)
-    assert essence(run(device)) == EXPECTED
 
 
 def test_with_no_device_left_the_run_ends_and_keeps_what_was_done() -> None:

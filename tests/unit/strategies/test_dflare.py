@@ -94,17 +94,6 @@ def test_a_tie_is_not_taken_for_a_deviation() -> None:
     assert isinstance(search.send(Answer((outputs(0.5, 0.4, Decision.TIE),))), Ask)
 
 
-def test_same_randomness_same_questions() -> None:
-    first, second, other = start(1), start(1), start(2)
-    answers = [Answer((outputs(0.9, 0.9 - 0.02 * (k % 5)),)) for k in range(20)]
-    asked = []
-    for search in (first, second, other):
-        asks = [next(search)] + [search.send(answer) for answer in answers]
-        asked.append(b"".join(ask.samples[0].tobytes() for ask in asks))
-    assert asked[0] == asked[1]
-    assert asked[0] != asked[2]
-
-
 def test_all_operators_of_table_3_come_up() -> None:
     search = start()
     next(search)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_stores import add, digest, replay_store, replicated_campaign, trigger_record
+from campaign_stores import add, replay_store, replicated_campaign, trigger_record
 
 from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.errors import StoreError
@@ -146,19 +146,6 @@ def test_what_was_said_last_comes_last(tmp_path: Path) -> None:
         ("jetson", ReplayResult(True, 1)),
         ("pi", ReplayResult(False, 0)),
     ]
-
-
-def test_of_a_corpus_samples_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
-    with Corpus.open(tmp_path / "corpus", create=True) as corpus:
-        add(corpus, trigger_record(1), trigger_record(2))
-    (path,) = (tmp_path / "corpus" / "samples").rglob(f"{digest(1)}*")
-    path.unlink()
-    with replay_source(tmp_path / "corpus") as source:
-        first, second = source.inputs()
-        ((wanted, _),) = source.selected({second.id})
-        with pytest.raises(StoreError):
-            list(source.selected({first.id}))
-    assert wanted == second
 
 
 def test_an_entry_removed_from_a_corpus_meanwhile_is_left_out(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def severity(name: str, budget: int | None) -> float:
     pair = PAIRS[name]
     runs = [
         search(pair, pair.seed(sample), number, device_budget=budget)
-        for number, sample in enumerate(agreed(pair, SHAPE, 5))
+        for number, sample in enumerate(agreed(pair, SHAPE, 4))
     ]
     if pair.labels_only:
         return float(np.median([margin(pair.original(run.found)) for run in runs]))
