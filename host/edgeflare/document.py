@@ -272,8 +272,9 @@ def section_blocks(sections: Iterable[Section]) -> Iterator[Block]:
     """Yield the blocks of sections for a text, each section below its heading."""
     for section in sections:
         blocks = [*in_text(section.blocks)]
-        if blocks:
+        if blocks and section.title:
             yield Heading(section.title)
+        if blocks:
             yield from blocks
 
 

@@ -9,23 +9,26 @@ from .cell_figures import (
 )
 from .cells import Bench as Bench, Cell as Cell, open_bench as open_bench
 from .comparisons import Comparison as Comparison, Correlation as Correlation
-from .document import bench_summary as bench_summary
 from .faults import (
     FAULTS_ABOUT as FAULTS_ABOUT,
     Evaluated as Evaluated,
     FaultBench as FaultBench,
     FaultSuite as FaultSuite,
-    fault_document as fault_document,
-    fault_report as fault_report,
     fault_suite as fault_suite,
     is_fault_bench as is_fault_bench,
     open_fault_bench as open_fault_bench,
     resume_faults as resume_faults,
     run_faults as run_faults,
-    write_fault_report as write_fault_report,
 )
 from .made_models import perturb_weights as perturb_weights
 from .report import BenchReport as BenchReport, bench_report as bench_report
+from .reports.document import bench_summary as bench_summary
+from .reports.faults import (
+    fault_document as fault_document,
+    fault_report as fault_report,
+    write_fault_report as write_fault_report,
+)
+from .reports.writing import write_report as write_report
 from .run import resume_bench as resume_bench, run_bench as run_bench
 from .searches import SearchRow as SearchRow
 from .suite import (
@@ -35,4 +38,3 @@ from .suite import (
     suite_about as suite_about,
     suite_names as suite_names,
 )
-from .writing import write_report as write_report

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from edgeflare.statistics import bootstrap_interval, mean, median, upper_bound
 from edgeflare.types import TRIGGERS, FrontPoint, Status
 from edgeflare_bench.searches import SearchRow
+from edgeflare_bench.suite import Published
 
 DELAYS_MS = (0, 5, 20, 100)
 """Delays of a round trip in milliseconds for which seconds are computed; 0: as measured."""
@@ -78,16 +79,6 @@ class RepeatFigures:
 
 
 @dataclass(frozen=True)
-class PublishedFigures:
-    """Published figures of the same strategy on the same pair; `success` is a rate from 0 to 1."""
-
-    source: str
-    queries: float | None = None
-    success: float | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True)
 class CellFigures:
     """A strategy's results on a pair, over all its repeats; an unknown figure is None.
 
@@ -142,7 +133,7 @@ class CellFigures:
     costs_spent: Costs
     front: tuple[FrontStep, ...]
     repeats: tuple[RepeatFigures, ...]
-    published: tuple[PublishedFigures, ...]
+    published: tuple[Published, ...]
 
     @property
     def timeouts(self) -> int:
@@ -163,7 +154,7 @@ def cell_figures(
     max_queries: int = 0,
     timeout_s: float = 0.0,
     ties: int = 0,
-    published: Sequence[PublishedFigures] = (),
+    published: Sequence[Published] = (),
 ) -> CellFigures:
     """Return the figures of a strategy's searches on a pair, of all repeats together."""
     statuses = Counter(row.status for row in rows)
@@ -182,7 +173,7 @@ def cell_figures(
         searched=len(searched),
         found=len(found),
         success_rate=_share(len(found), len(searched)),
-        by_status={status.value: statuses[status.value] for status in Status},
+        by_status={status.value: statuses[status] for status in Status},
         queries=mean(queries),
         queries_interval=_interval(found),
         queries_median=median(queries),
@@ -278,9 +269,6 @@ def _best(front: Sequence[FrontPoint], at: Sequence[int]) -> NDArray[np.float64]
     return values
 
 
-_ALARMS = {status.value for status in TRIGGERS}
-
-
 @dataclass(frozen=True)
 class FalseAlarms:
     """False alarms of one strategy on one control pair.
@@ -314,20 +302,20 @@ def false_alarms(
     pair: str, strategy: str, margin_floor: float, rows: Sequence[SearchRow]
 ) -> FalseAlarms:
     """Return the false alarms among a strategy's searches on a control pair."""
-    deviating = [row for row in rows if row.status == Status.SEED_DEVIATES.value]
-    found = [row for row in rows if row.found]
-    answered = [row for row in rows if row.status != Status.FAILED.value]
-    seeds = {row.seed_id for row in answered if row.queries or row.status in _ALARMS}
-    seeds_with = {row.seed_id for row in (*found, *deviating)}
+    alarms = [row for row in rows if row.status in TRIGGERS]
+    found = sum(row.found for row in alarms)
+    answered = [row for row in rows if row.status is not Status.FAILED]
+    seeds = {row.seed_id for row in answered if row.queries or row.status in TRIGGERS}
+    seeds_with = len({row.seed_id for row in alarms})
     return FalseAlarms(
         pair=pair,
         strategy=strategy,
         margin_floor=margin_floor,
         seeds=len(seeds),
         unasked=len({row.seed_id for row in answered} - seeds),
-        seeds_with=len(seeds_with),
-        found=len(found),
-        seeds_deviating=len(deviating),
-        endings=dict(Counter(row.status for row in rows if row.status not in _ALARMS)),
-        upper_bound=upper_bound(len(seeds_with), len(seeds)) if seeds else None,
+        seeds_with=seeds_with,
+        found=found,
+        seeds_deviating=len(alarms) - found,
+        endings=dict(Counter(row.status.value for row in rows if row.status not in TRIGGERS)),
+        upper_bound=upper_bound(seeds_with, len(seeds)) if seeds else None,
     )

@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
+from pydantic import Field
+
+from edgeflare._internal.records import as_json, of_json
 from edgeflare.campaign.batch import description, write_description
 from edgeflare.campaign.provenance import changed_fields, check_forced, check_unchanged
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
@@ -15,7 +18,7 @@ from edgeflare.errors import UsageError
 from edgeflare.store import Store
 from edgeflare.store.database import check_database_files, translate_errors
 from edgeflare.store.location import DATABASE_NAME
-from edgeflare_bench.suite import PairConfig, Suite, plain, suite_from
+from edgeflare_bench.suite import PairConfig, Suite, plain
 
 
 class Cell(NamedTuple):
@@ -65,7 +68,7 @@ class Bench:
     `failed` maps a cell's name to the sentence why. `inventory` and `python` are as in a campaign.
     """
 
-    folder: Path
+    folder: Annotated[Path, Field(exclude=True)]
     suite: Suite
     devices: tuple[str, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -122,26 +125,12 @@ def open_bench(folder: Path) -> Bench:
             f"{folder} is not a bench's folder: it has no {BENCH_NAME}; check the path"
         )
     with description(path, "restore it from a copy, or run the bench anew") as values:
-        return Bench(
-            folder,
-            suite_from(values["suite"], f"{path}: suite"),
-            tuple(map(str, values["devices"])),
-            {str(name): str(why) for name, why in values["failed"].items()},
-            Path(values["inventory"]) if values.get("inventory") else None,
-            values.get("python"),
-        )
+        return of_json(Bench, {**values, "folder": folder})
 
 
 def write_bench(bench: Bench) -> None:
     """Write what `open_bench` reads, atomically. Raises StoreError."""
-    values = {
-        "suite": bench.suite.model_dump(mode="json"),
-        "devices": list(bench.devices),
-        "inventory": bench.inventory and str(bench.inventory),
-        "python": bench.python,
-        "failed": dict(bench.failed),
-    }
-    write_description(bench.folder / BENCH_NAME, values)
+    write_description(bench.folder / BENCH_NAME, as_json(bench))
 
 
 def _holds_campaign(folder: Path) -> bool:

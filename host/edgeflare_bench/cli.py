@@ -1,6 +1,5 @@
 """``bench suites``, ``run``, ``resume`` and ``show``."""
 
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -207,8 +206,9 @@ def _run(
     from edgeflare.cli.display.progress import batch_display
     from edgeflare.cli.terminal import handling_signals
     from edgeflare_bench import bench_report, write_report
+    from edgeflare_bench.words.report import resume_command
 
-    again = shlex.join(["edgeflare", "bench", "resume", str(folder)])
+    again = resume_command(folder)
     advice = f"the cells that are finished are kept; go on with: {again}"
     with (
         handling_signals() as stop,
@@ -242,6 +242,7 @@ def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
     """Run the fault suite with these settings; without any, go on with the bench in the folder."""
     from edgeflare.cli.terminal import handling_signals
     from edgeflare_bench import fault_suite, resume_faults, run_faults
+    from edgeflare_bench.words.report import resume_command
 
     evaluated = False
 
@@ -258,8 +259,8 @@ def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
                 bench = resume_faults(folder, watch)
     except KeyboardInterrupt:
         if evaluated:
-            command = shlex.join(["edgeflare", "bench", "resume", str(folder)])
-            echo_err(f"note: the models evaluated so far are kept; go on with: {command}")
+            again = resume_command(folder)
+            echo_err(f"note: the models evaluated so far are kept; go on with: {again}")
         raise
     _show_faults(bench, json)
 

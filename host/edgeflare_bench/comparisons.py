@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from edgeflare.statistics import (
+    PairedTest,
     a12_size,
     holm,
     mean_ranks,
@@ -21,26 +22,21 @@ _SIGNIFICANT = 0.05
 """Largest adjusted p value of a verdict."""
 
 
-@dataclass(frozen=True)
-class BaselineContrast:
+@dataclass(frozen=True, kw_only=True)
+class BaselineContrast(PairedTest):
     """One measure of a strategy and of the baseline, paired by seed input.
 
-    `ratio` is mean / baseline mean, a description. `difference`, `p`, `rank_biserial` and `a12`, as
-    in `PairedTest` (positive and above 0.5 where the strategy has more), are of ranks where a
-    search can end without the figure; the sizes are their effect in words: negligible, small,
-    medium or large (Cohen 1988; Vargha and Delaney 2000). `p_holm` is p, adjusted by Holm (1979)
-    for all the comparisons of this measure in the report.
+    `ratio` is mean / baseline mean, a description. The test (positive and above 0.5 where the
+    strategy has more) is of ranks where a search can end without the figure; the sizes are its
+    effect in words: negligible, small, medium or large (Cohen 1988; Vargha and Delaney 2000).
+    `p_holm` is p, adjusted by Holm (1979) for all the comparisons of this measure in the report.
     """
 
     mean: float
     baseline_mean: float
     ratio: float | None
-    difference: float
-    p: float
     p_holm: float
-    rank_biserial: float
     rank_biserial_size: str
-    a12: float
     a12_size: str
 
     @property
@@ -135,18 +131,17 @@ def compare(rows: Sequence[SearchRow], baseline_rows: Sequence[SearchRow]) -> Co
 
 def adjusted(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Return the comparisons with `p_holm` filled in."""
-    of = [
-        holm([getattr(one, name).p for one in comparisons])
-        for name in ("success", "queries", "seconds")
-    ]
+    measures = ("success", "queries", "seconds")
+    ps = [holm([getattr(one, name).p for one in comparisons]) for name in measures]
     return tuple(
         replace(
             one,
-            success=replace(one.success, p_holm=success),
-            queries=replace(one.queries, p_holm=queries),
-            seconds=replace(one.seconds, p_holm=seconds),
+            **{
+                name: replace(getattr(one, name), p_holm=p)
+                for name, p in zip(measures, adjusted_ps, strict=True)
+            },
         )
-        for one, success, queries, seconds in zip(comparisons, *of, strict=True)
+        for one, *adjusted_ps in zip(comparisons, *ps, strict=True)
     )
 
 
@@ -197,16 +192,13 @@ def _contrast(
 ) -> BaselineContrast:
     """Describe the values of a strategy and of the baseline, and test `tested` in place of them."""
     test = paired_test(*tested)
-    mean, baseline_mean = (fmean(side) for side in values)
+    mean, baseline_mean = map(fmean, values)
     return BaselineContrast(
+        **vars(test),
         mean=mean,
         baseline_mean=baseline_mean,
         ratio=mean / baseline_mean if baseline_mean else None,
-        difference=test.difference,
-        p=test.p,
         p_holm=test.p,
-        rank_biserial=test.rank_biserial,
         rank_biserial_size=rank_biserial_size(test.rank_biserial),
-        a12=test.a12,
         a12_size=a12_size(test.a12),
     )

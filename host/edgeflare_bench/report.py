@@ -2,129 +2,35 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from edgeflare.analysis.findings import jsonable
-from edgeflare.devices.fingerprints import differences
+from pydantic import Field
+
+from edgeflare._internal.records import JsonRecord
 from edgeflare.errors import UsageError
-from edgeflare.store import DeviceRecord
-from edgeflare_bench.cell_figures import (
-    CellFigures,
-    FalseAlarms,
-    PublishedFigures,
-    cell_figures,
-    false_alarms,
-)
+from edgeflare_bench.cell_figures import CellFigures, FalseAlarms, cell_figures, false_alarms
 from edgeflare_bench.cells import Bench, Cell, cells, open_bench
 from edgeflare_bench.comparisons import Comparison, Correlation, adjusted, compare, correlate
 from edgeflare_bench.searches import CellRecords, SearchRow, Similarities, read_cell
 from edgeflare_bench.suite import Suite, load_suite, suite_about, suite_names
-
-_SHOWN = 5
-_SIDES = ("original", "deployed")
+from edgeflare_bench.words import report as words
 
 _Cells = dict[Cell, CellRecords]
 
 
-def _distinct_models(read: Mapping[Cell, CellRecords]) -> dict[str, tuple[dict[str, Any], ...]]:
+def _distinct_models(read: _Cells) -> dict[str, tuple[dict[str, Any], ...]]:
     """Return for each pair what its cells had as models, each once; wherever the files lay."""
     found: dict[str, list[dict[str, Any]]] = {}
     for cell, records in read.items():
         if not records.models:
             continue
         known = found.setdefault(cell.pair, [])
-        if all(_content(records.models) != _content(one) for one in known):
+        if all(_content(records.models) != _content(models) for models in known):
             known.append(records.models)
     return {pair: tuple(models) for pair, models in found.items()}
-
-
-def _consistency_notices(read: Mapping[Cell, CellRecords]) -> Iterator[str]:
-    """Yield a sentence for each pair whose cells differ in models or devices, naming the cells.
-
-    Last come the cells that went on with ``--force`` although something had changed.
-    """
-    for pair in dict.fromkeys(cell.pair for cell in read):
-        own = {cell: one for cell, one in read.items() if cell.pair == pair}
-        yield from _differing(pair, "with the same models", own, _models_key, _describe_models)
-        yield from _differing(pair, "on the same devices", own, _devices_key, _describe_devices)
-    for cell, records in read.items():
-        yield from (f"{cell.name}: {text}" for text in records.forced)
-
-
-def _differing(
-    pair: str,
-    how: str,
-    read: _Cells,
-    key: Callable[[CellRecords], Hashable],
-    describe: Callable[[CellRecords, CellRecords], str],
-) -> Iterator[str]:
-    """Yield a sentence where `key` differs between cells; the largest group comes last."""
-    groups: dict[Hashable, _Cells] = {}
-    for cell, records in read.items():
-        one = key(records)
-        if one:
-            groups.setdefault(one, {})[cell] = records
-    if len(groups) < 2:
-        return
-    most, *others = sorted(groups.values(), key=len, reverse=True)
-    usual = next(iter(most.values()))
-    parts = [
-        f"{', '.join(cell.name for cell in group)} {describe(next(iter(group.values())), usual)}"
-        for group in others
-    ]
-    rest = f"{len(most)} others" if len(most) > 1 else next(iter(most)).name
-    parts.append(f"{rest} {describe(usual, next(iter(others[0].values())))}")
-    yield (
-        f"the cells of {pair} were not all run {how}, so that their figures don't belong together: "
-        + "; ".join(parts)
-    )
-
-
-def _models_key(records: CellRecords) -> Hashable:
-    sums = tuple(_model(records, side).get("sha256") for side in _SIDES)
-    return sums if any(sums) else None
-
-
-def _describe_models(records: CellRecords, other: CellRecords) -> str:
-    """Return the models that differ from the other cell's."""
-    named = []
-    for side in _SIDES:
-        model = _model(records, side)
-        if model.get("sha256") != _model(other, side).get("sha256"):
-            name, start = model.get("name", "unknown"), str(model.get("sha256", ""))[:16]
-            named.append(f"{side} {name}, SHA-256 {start}")
-    return f"({'; '.join(named)})"
-
-
-def _model(records: CellRecords, side: str) -> dict[str, Any]:
-    return records.models.get(side) or {}
-
-
-def _devices_key(records: CellRecords) -> Hashable:
-    return frozenset(device.digest for device in records.devices)
-
-
-def _describe_devices(records: CellRecords, other: CellRecords) -> str:
-    """Return the devices, with their differences from the other cell's."""
-    named = {device.name: device for device in other.devices}
-    like = {device.digest for device in other.devices}
-    parts = []
-    for device in records.devices:
-        fields = []
-        if device.digest not in like:
-            before = named.get(device.name, other.devices[0])
-            fields = _fields(before, device)
-        parts.append(f"{device.name}{' with ' if fields else ''}{', '.join(fields)}")
-    return f"(on {'; '.join(parts)})"
-
-
-def _fields(before: DeviceRecord, device: DeviceRecord) -> list[str]:
-    found = differences(before.fingerprint, device.fingerprint)
-    return [f"{name} {value}" for name, _, value in found[:_SHOWN]]
 
 
 def _content(models: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,8 +40,50 @@ def _content(models: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _notices(
+    suite: Suite, read: _Cells, finished: Collection[Cell], similarities: Similarities
+) -> Iterator[str]:
+    """Yield what is to be known of the figures, first where cells of one pair don't fit together."""
+    for pair in dict.fromkeys(cell.pair for cell in read):
+        own = {cell: records for cell, records in read.items() if cell.pair == pair}
+        for key, sentence in ((_sums, words.other_models), (_digests, words.other_devices)):
+            groups = _groups(own, key)
+            if len(groups) > 1:
+                yield sentence(pair, groups)
+    for cell, records in read.items():
+        yield from (f"{cell.name}: {text}" for text in records.forced)
+    if similarities.notice:
+        yield similarities.notice
+    for cell, records in read.items():
+        if cell not in finished and records.rows:
+            yield words.UNFINISHED.format(cell.name, len(records.rows))
+    if suite.baseline is not None and suite.baseline not in {one.name for one in suite.strategies}:
+        yield words.NO_BASELINE.format(suite.baseline)
+
+
+def _groups(read: _Cells, key: Callable[[CellRecords], Hashable]) -> list[_Cells]:
+    """Return the cells of which something is known in groups of one `key`, the largest first."""
+    groups: dict[Hashable, _Cells] = {}
+    for cell, records in read.items():
+        if key(records):
+            groups.setdefault(key(records), {})[cell] = records
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _sums(records: CellRecords) -> Hashable:
+    sums = tuple(records.model(side).get("sha256") for side in ("original", "deployed"))
+    return sums if any(sums) else None
+
+
+def _digests(records: CellRecords) -> Hashable:
+    return frozenset(device.digest for device in records.devices)
+
+
 _DATA = Path(__file__).parent / "faults"  # stands in for the folder of --data: any without assets
 _NUMBERS = ("seeds", "repeats", "max_queries")
+_PATHS = {
+    "pairs": {"__all__": {"original": {"path"}, "deployed": {"path"}, "seeds": {"path", "labels"}}}
+}
 
 
 def command(suite: Suite, devices: Sequence[str]) -> str | None:
@@ -147,19 +95,18 @@ def command(suite: Suite, devices: Sequence[str]) -> str | None:
     if suite.name not in suite_names():
         return None
     try:
-        packaged = load_suite(suite.name, data=_DATA)
-        flags = _flags(suite, packaged)
+        flags = _flags(suite, load_suite(suite.name, data=_DATA))
     except UsageError:
         return None
     if flags is None:
         return None
-    flags_of_devices = [
-        part for device in devices if list(devices) != ["local"] for part in ("--device", device)
-    ]
-    return shlex.join(["edgeflare", "bench", "run", suite.name, *flags, *flags_of_devices])
+    if list(devices) != ["local"]:
+        flags += [("device", device) for device in devices]
+    parts = [part for flag, value in flags for part in (f"--{flag.replace('_', '-')}", str(value))]
+    return shlex.join(["edgeflare", "bench", "run", suite.name, *parts])
 
 
-def _flags(suite: Suite, packaged: Suite) -> list[str] | None:
+def _flags(suite: Suite, packaged: Suite) -> list[tuple[str, Any]] | None:
     """Return a packaged suite's folders and the fewest flags that narrow it to this one, if any."""
     pairs = [pair.name for pair in suite.pairs]
     strategies = [strategy.name for strategy in suite.strategies]
@@ -167,35 +114,27 @@ def _flags(suite: Suite, packaged: Suite) -> list[str] | None:
         pairs = []
     if len(strategies) == len(packaged.strategies):
         strategies = []
-    wanted = _compared(suite)
-    choices = (some for count in range(len(_NUMBERS) + 1) for some in combinations(_NUMBERS, count))
-    for chosen in choices:
-        numbers = {key: getattr(suite, key) for key in chosen}
-        narrowed = packaged.narrowed(pairs=pairs, strategies=strategies, **numbers)
-        folders = _data_folders(suite, narrowed)
-        if _compared(narrowed) == wanted and folders is not None:
-            return [
-                *(["--data", "FOLDER"] * max(folders, suite_about(suite.name).needs_data)),
-                *(part for name in pairs for part in ("--pair", name)),
-                *(part for name in strategies for part in ("--strategy", name)),
-                *(
-                    part
-                    for key, value in numbers.items()
-                    for part in (f"--{key.replace('_', '-')}", str(value))
-                ),
-            ]
-    return None
+    narrowed = packaged.narrowed(pairs=pairs, strategies=strategies)
+    numbers = {
+        name: getattr(suite, name)
+        for name in _NUMBERS
+        if _values(suite, name) != _values(narrowed, name)
+    }
+    narrowed = packaged.narrowed(pairs=pairs, strategies=strategies, **numbers)
+    folders = _data_folders(suite, narrowed)
+    if folders is None or suite.model_dump(exclude=_PATHS) != narrowed.model_dump(exclude=_PATHS):
+        return None
+    return [
+        *[("data", "FOLDER")] * max(folders, suite_about(suite.name).needs_data),
+        *(("pair", name) for name in pairs),
+        *(("strategy", name) for name in strategies),
+        *numbers.items(),
+    ]
 
 
-def _compared(suite: Suite) -> dict[str, Any]:
-    """Return a suite's values but for its paths."""
-    values = suite.model_dump(mode="json")
-    for pair in values["pairs"]:
-        for key in ("original", "deployed", "seeds"):
-            if pair[key]:
-                pair[key].pop("path")
-        pair["seeds"].pop("labels")
-    return values
+def _values(suite: Suite, name: str) -> list[Any]:
+    """Return a number of the suite, and those of its strategies."""
+    return [getattr(one, name) for one in (suite, *suite.strategies)]
 
 
 def _data_folders(suite: Suite, packaged: Suite) -> int | None:
@@ -244,7 +183,7 @@ class ResolvedSearch:
 
 
 @dataclass(frozen=True)
-class BenchReport:
+class BenchReport(JsonRecord):
     """What a bench found so far; figures, comparisons and correlations are over its finished cells.
 
     `suite` is the suite's name, `settings` the whole of it as JSON, `asked_devices` the devices
@@ -282,15 +221,8 @@ class BenchReport:
     resolved: tuple[ResolvedSearch, ...]
     notices: tuple[str, ...]
     settings: dict[str, Any]
-    searches: tuple[SearchRow, ...]
+    searches: Annotated[tuple[SearchRow, ...], Field(exclude=True)]
     audio: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, but without `searches`."""
-        values = asdict(replace(self, searches=()))
-        del values["searches"]
-        plain: dict[str, Any] = jsonable(values)
-        return plain
 
 
 def bench_report(bench: Bench | Path) -> BenchReport:
@@ -304,21 +236,10 @@ def bench_report(bench: Bench | Path) -> BenchReport:
     suite = bench.suite
     similarities = Similarities(bench.folder)
     read = {cell: read_cell(bench, cell, similarities) for cell in cells(suite)}
-    notices = [*_consistency_notices(read), *([similarities.notice] if similarities.notice else [])]
-    searches = tuple(row for records in read.values() for row in records.rows)
     states = {cell: bench.state(cell) for cell in read}
-    whole = {cell: one for cell, one in read.items() if states[cell] == "finished"}
-    notices += [
-        f"{cell.name} is not finished: of its searches those that end first are the quick ones, so "
-        f"that the {len(one.rows):,} so far are not counted"
-        for cell, one in read.items()
-        if cell not in whole and one.rows
-    ]
-    if suite.baseline is not None and suite.baseline not in {one.name for one in suite.strategies}:
-        notices.append(f"without the baseline {suite.baseline} nothing can be compared with it")
-    figures = _figures(suite, whole)
-    comparisons = _comparisons(suite, [row for one in whole.values() for row in one.rows])
-    failed = {name: why for name, why in bench.failed.items() if name in {c.name for c in read}}
+    finished = {cell: one for cell, one in read.items() if states[cell] == "finished"}
+    figures = _figures(suite, finished)
+    failed = {cell.name: bench.failed[cell.name] for cell in read if cell.name in bench.failed}
 
     def named(state: str) -> tuple[str, ...]:
         return tuple(
@@ -335,79 +256,83 @@ def bench_report(bench: Bench | Path) -> BenchReport:
         asked_devices=tuple(bench.devices),
         command=command(suite, bench.devices),
         cells=figures,
-        comparisons=comparisons,
+        comparisons=_comparisons(suite, finished),
         correlations=_correlations(suite, figures),
-        false_alarms=_false_alarms(suite, whole),
+        false_alarms=_false_alarms(suite, finished),
         finished=named("finished"),
         unfinished=named("unfinished"),
         missing=named("missing"),
         failed=failed,
         queries={kind: queries[kind] for kind in ("seed", "search", "confirmation", "host_only")},
         devices=_devices(read.values()),
-        environments=_environments(read.values()),
+        environments=tuple(
+            {
+                key: one for records in read.values() for key, one in records.environments.items()
+            }.values()
+        ),
         models=_distinct_models(read),
         resolved=_resolved(read),
-        notices=tuple(notices),
+        notices=tuple(_notices(suite, read, finished, similarities)),
         settings=suite.model_dump(mode="json"),
-        searches=searches,
+        searches=tuple(row for records in read.values() for row in records.rows),
         audio=tuple(dict.fromkeys(cell.pair for cell, one in read.items() if one.sample_rate)),
     )
 
 
-def _figures(suite: Suite, read: Mapping[Cell, CellRecords]) -> tuple[CellFigures, ...]:
-    figures = []
-    for pair in suite.pairs:
-        for strategy in suite.strategies_of(pair.name):
-            mine = _of_search(read, pair.name, strategy.name)
-            published = [
-                PublishedFigures(one.source, one.queries, one.success, one.seconds)
+def _figures(suite: Suite, read: _Cells) -> tuple[CellFigures, ...]:
+    return tuple(
+        cell_figures(
+            pair.name,
+            strategy.name,
+            _rows(read, pair.name, strategy.name),
+            max_queries=strategy.max_queries or 0,
+            timeout_s=strategy.timeout_s or 0.0,
+            ties=len(
+                {seed for one in _of_search(read, pair.name, strategy.name) for seed in one.ties}
+            ),
+            published=[
+                one
                 for one in suite.published
                 if (one.pair, one.strategy) == (pair.name, strategy.name)
-            ]
-            figures.append(
-                cell_figures(
-                    pair.name,
-                    strategy.name,
-                    [row for records in mine for row in records.rows],
-                    max_queries=strategy.max_queries or 0,
-                    timeout_s=strategy.timeout_s or 0.0,
-                    ties=len(frozenset[str]().union(*(records.ties for records in mine))),
-                    published=published,
-                )
-            )
-    return tuple(figures)
+            ],
+        )
+        for pair in suite.pairs
+        for strategy in suite.strategies_of(pair.name)
+    )
 
 
-def _of_search(read: Mapping[Cell, CellRecords], pair: str, strategy: str) -> list[CellRecords]:
+def _of_search(read: _Cells, pair: str, strategy: str) -> list[CellRecords]:
     """Return the records of all repeats of a strategy on a pair."""
     return [one for cell, one in read.items() if (cell.pair, cell.strategy) == (pair, strategy)]
 
 
-def _false_alarms(suite: Suite, read: Mapping[Cell, CellRecords]) -> tuple[FalseAlarms, ...]:
-    found = []
-    for pair in (pair for pair in suite.pairs if pair.control):
-        for strategy in suite.strategies_of(pair.name):
-            searches = _of_search(read, pair.name, strategy.name)
-            rows = [row for records in searches for row in records.rows]
-            found.append(false_alarms(pair.name, strategy.name, strategy.margin_floor or 0.0, rows))
-    return tuple(found)
+def _rows(read: _Cells, pair: str, strategy: str) -> list[SearchRow]:
+    return [row for records in _of_search(read, pair, strategy) for row in records.rows]
 
 
-def _comparisons(suite: Suite, searches: Sequence[SearchRow]) -> tuple[Comparison, ...]:
+def _false_alarms(suite: Suite, read: _Cells) -> tuple[FalseAlarms, ...]:
+    return tuple(
+        false_alarms(
+            pair.name,
+            strategy.name,
+            strategy.margin_floor or 0.0,
+            _rows(read, pair.name, strategy.name),
+        )
+        for pair in suite.pairs
+        if pair.control
+        for strategy in suite.strategies_of(pair.name)
+    )
+
+
+def _comparisons(suite: Suite, read: _Cells) -> tuple[Comparison, ...]:
     if suite.baseline is None:
         return ()
-    groups: dict[tuple[str, str], list[SearchRow]] = {}
-    for row in searches:
-        groups.setdefault((row.pair, row.strategy), []).append(row)
-    found = []
-    for (pair, strategy), rows in groups.items():
-        baseline = groups.get((pair, suite.baseline))
-        if strategy == suite.baseline or baseline is None:
-            continue
-        comparison = compare(rows, baseline)
-        if comparison is not None:
-            found.append(comparison)
-    return adjusted(found)
+    found = (
+        compare(_rows(read, pair, strategy), _rows(read, pair, suite.baseline))
+        for pair, strategy in dict.fromkeys((cell.pair, cell.strategy) for cell in read)
+        if strategy != suite.baseline
+    )
+    return adjusted([comparison for comparison in found if comparison is not None])
 
 
 def _correlations(suite: Suite, figures: Sequence[CellFigures]) -> tuple[Correlation, ...]:
@@ -432,16 +357,10 @@ def _resolved(read: Mapping[Cell, CellRecords]) -> tuple[ResolvedSearch, ...]:
 
 
 def _devices(all_records: Iterable[CellRecords]) -> tuple[BenchDevice, ...]:
-    known: dict[str, tuple[dict[str, None], dict[str, Any]]] = {}
-    for records in all_records:
-        for device in records.devices:
-            names, _ = known.setdefault(device.digest, ({}, device.fingerprint))
-            names[device.name] = None
-    return tuple(BenchDevice(tuple(names), fingerprint) for names, fingerprint in known.values())
-
-
-def _environments(all_records: Iterable[CellRecords]) -> tuple[dict[str, Any], ...]:
-    merged: dict[str, dict[str, Any]] = {}
-    for records in all_records:
-        merged |= records.environments
-    return tuple(merged.values())
+    known: dict[str, BenchDevice] = {}
+    for device in (device for records in all_records for device in records.devices):
+        names = known[device.digest].names if device.digest in known else ()
+        known[device.digest] = BenchDevice(
+            tuple(dict.fromkeys((*names, device.name))), device.fingerprint
+        )
+    return tuple(known.values())

@@ -1,6 +1,5 @@
 """Runs and resumes a bench, cell by cell."""
 
-import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -8,16 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeflare.campaign.batch import (
-    BatchWatch,
     CampaignRunner,
     Report,
     begin_campaign,
     check_free,
     opened_folder,
-    silent,
 )
 from edgeflare.campaign.context import RunContext
-from edgeflare.campaign.events import Event, Notice, Progress, Stage
+from edgeflare.campaign.events import BatchWatch, Event, Notice, Progress, Stage, silent
 from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.devices import ConnectOptions
 from edgeflare.devices.inventory import find_inventory
@@ -36,6 +33,7 @@ from edgeflare_bench.cells import (
 )
 from edgeflare_bench.made_models import make_again, make_model
 from edgeflare_bench.suite import Suite, check_files
+from edgeflare_bench.words.report import resume_command
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -228,4 +226,4 @@ def _disk_full_advice(folder: Path) -> AbstractContextManager[None]:
 
 
 def _advice(folder: Path) -> str:
-    return f"go on with `{shlex.join(['edgeflare', 'bench', 'resume', str(folder)])}`"
+    return f"go on with `{resume_command(folder)}`"

@@ -12,14 +12,13 @@ from edgeflare._internal.files import read_regular
 from edgeflare.analysis.findings import csv_cell
 from edgeflare.answers import kind_of_answer
 from edgeflare.answers.metrics import text_of, top_label
-from edgeflare.answers.parts import Margins
 from edgeflare.campaign.resolution import RESOLVED, STRATEGY
 from edgeflare.errors import UsageError
 from edgeflare.metrics import ssim
 from edgeflare.store import DeviceRecord, OutcomeRecord, SeedRecord, Store
 from edgeflare.strategies.boundary import BoundaryOptions, has_open_choice
 from edgeflare.strategies.operators import describe_finding
-from edgeflare.types import Decision, FrontPoint, Output, Status
+from edgeflare.types import Decision, Output, Status
 from edgeflare_bench.cells import Bench, Cell
 
 SEARCHES_NAME = "searches.csv"
@@ -64,15 +63,16 @@ def _earlier(path: Path) -> dict[tuple[str, str, str], float]:
 _FORCED = "resumed with --force"
 _USUALLY_TIED = 2
 _STEPS_SHOWN = 5
-_OF_OUTCOME = (
+_OF_TRIGGER = (
     *("l2", "linf", "snr_db", "original_margin", "deployed_margin"),
     *("original_label", "deployed_label", "trigger"),
 )
+"""What an outcome says of a triggering input; a search that found none has nothing there."""
 
 
-@dataclass(frozen=True)
-class SearchRow:
-    """How one search ended.
+@dataclass(frozen=True, kw_only=True)
+class SearchRow(OutcomeRecord):
+    """How one search ended: its outcome, without answers and mutations.
 
     `searched` is False where the seed itself was a finding, `found` True where a triggering input
     was found and confirmed. `queries` are search queries (one input given to both models counts
@@ -91,39 +91,49 @@ class SearchRow:
     pair: str
     strategy: str
     repeat: int
-    seed_id: str
-    status: str
-    searched: bool
-    found: bool
-    queries: int
-    seconds: float
-    host_queries: int = 0
-    device_queries: int = 0
-    round_trips: int = 0
-    l2: float | None = None
-    linf: int | None = None
     ssim: float | None = None
-    snr_db: float | None = None
-    original_margin: float | None = None
-    deployed_margin: float | None = None
-    original_label: int | None = None
-    deployed_label: int | None = None
     original_text: str | None = None
     deployed_text: str | None = None
     seed_label_kept: bool | None = None
-    trigger: str | None = None
     words: str | None = None
-    front: tuple[FrontPoint, ...] = ()
+
+    smaller_margin = OutcomeRecord.severity
 
     @property
-    def smaller_margin(self) -> float | None:
-        """The smaller margin of both models, from 0 to 1; that of one alone where the other has
-        none."""
-        return Margins(self.original_margin, self.deployed_margin).smaller
+    def found(self) -> bool:
+        """Whether a triggering input was found and confirmed."""
+        return self.status is Status.FOUND
+
+    @property
+    def queries(self) -> int:
+        """The search queries."""
+        return self.search_queries
+
+    @property
+    def host_queries(self) -> int:
+        """The inputs given to the original alone."""
+        return self.host_only_queries
+
+    @property
+    def device_queries(self) -> int:
+        """All inputs that the device was given."""
+        return self.seed_queries + self.search_queries + self.confirmation_queries
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names; each point of `front` is one, too."""
-        return {**vars(self), "front": [point._asdict() for point in self.front]}
+        """Return a JSON object with the names of `COLUMNS`; each point of `front` is one, too."""
+        values = {name: getattr(self, name) for name in COLUMNS}
+        front = [point._asdict() for point in self.front]
+        return values | {"status": self.status.value, "front": front}
+
+
+COLUMNS = (
+    *("pair", "strategy", "repeat", "seed_id", "status", "searched", "found"),
+    *("queries", "seconds", "host_queries", "device_queries", "round_trips"),
+    *("l2", "linf", "ssim", "snr_db", "original_margin", "deployed_margin"),
+    *("original_label", "deployed_label", "original_text", "deployed_text"),
+    *("seed_label_kept", "trigger", "words", "front"),
+)
+"""The columns of searches.csv, in which `front` is JSON; see `SearchRow`."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +155,10 @@ class CellRecords:
     forced: tuple[str, ...] = ()
     resolved: dict[str, Any] = field(default_factory=dict)
     sample_rate: int | None = None
+
+    def model(self, side: str) -> dict[str, Any]:
+        """Return what is known of the model "original" or "deployed"."""
+        return self.models.get(side) or {}
 
 
 def read_cell(bench: Bench, cell: Cell, similarities: Similarities) -> CellRecords:
@@ -190,37 +204,19 @@ def _resolved(search: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(
-    cell: Cell,
-    store: Store,
-    seed: SeedRecord,
-    outcome: OutcomeRecord,
-    similarities: Similarities,
+    cell: Cell, store: Store, seed: SeedRecord, outcome: OutcomeRecord, similarities: Similarities
 ) -> SearchRow:
-    found = outcome.status is Status.FOUND
-    of_trigger: dict[str, Any] = {}
-    if found and outcome.trigger is not None:
-        answers = _told(outcome.original), _told(outcome.deployed)
-        of_trigger = {
-            **{name: getattr(outcome, name) for name in _OF_OUTCOME},
-            "ssim": similarities.of(store, cell.pair, seed, outcome.trigger),
-            "original_text": text_of(outcome.original),
-            "deployed_text": text_of(outcome.deployed),
-            "seed_label_kept": _seed_answer_kept(seed, outcome),
-            "words": describe_finding(outcome.mutations, *answers, _STEPS_SHOWN),
-        }
+    values = vars(outcome) | cell._asdict() | {"original": None, "deployed": None, "mutations": ()}
+    if outcome.status is not Status.FOUND or outcome.trigger is None:
+        return SearchRow(**values | dict.fromkeys(_OF_TRIGGER))
+    answers = _told(outcome.original), _told(outcome.deployed)
     return SearchRow(
-        *cell,
-        seed.id,
-        outcome.status.value,
-        outcome.searched,
-        found,
-        outcome.search_queries,
-        outcome.seconds,
-        outcome.host_only_queries,
-        outcome.seed_queries + outcome.search_queries + outcome.confirmation_queries,
-        outcome.round_trips,
-        front=tuple(outcome.front),
-        **of_trigger,
+        **values,
+        ssim=similarities.of(store, cell.pair, seed, outcome.trigger),
+        original_text=text_of(outcome.original),
+        deployed_text=text_of(outcome.deployed),
+        seed_label_kept=_seed_answer_kept(seed, outcome),
+        words=describe_finding(outcome.mutations, *answers, _STEPS_SHOWN),
     )
 
 

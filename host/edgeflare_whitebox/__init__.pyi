@@ -127,7 +127,6 @@ from .units.campaign import (
     units_of_campaign as units_of_campaign,
 )
 from .units.hypotheses import (
-    SAMPLE_HYPOTHESES as SAMPLE_HYPOTHESES,
     Hypothesis as Hypothesis,
     InputRecord as InputRecord,
     built_in_hypothesis as built_in_hypothesis,
@@ -138,3 +137,4 @@ from .units.inspection import (
     inspect_units as inspect_units,
 )
 from .units.measures import MEASURES as MEASURES, Scores as Scores
+from .words.names import SAMPLE_HYPOTHESES as SAMPLE_HYPOTHESES

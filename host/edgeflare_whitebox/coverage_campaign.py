@@ -39,6 +39,7 @@ from edgeflare_whitebox.stored import (
 )
 from edgeflare_whitebox.surprise import DSC, LSC
 from edgeflare_whitebox.words.inspections import SET_WORDS, skipped_notices
+from edgeflare_whitebox.words.names import COUNTED, needs_classes
 
 _FACT = "coverage"
 TRACES = 10_000
@@ -64,17 +65,13 @@ def _penultimate(graph: ModelGraph) -> Sequence[str]:
 
 
 CRITERIA: Mapping[str, CriterionEntry] = {
-    "NC": CriterionEntry(NC, default_layers, "units above {threshold} of their layer's range"),
-    "KMNC": CriterionEntry(KMNC, default_layers, "{sections:,} sections of each unit's range"),
-    "NBC": CriterionEntry(NBC, default_layers, "sides on which a unit leaves its range"),
-    "SNAC": CriterionEntry(SNAC, default_layers, "units above their range"),
-    "TKNC": CriterionEntry(TKNC, default_layers, "units among the {k} most active of a layer"),
-    "LSC": CriterionEntry(
-        LSC, _penultimate, "{sections:,} sections of surprise by density, to {upper:,g}", True
-    ),
-    "DSC": CriterionEntry(
-        DSC, _penultimate, "{sections:,} sections of surprise by distance, to {upper:,g}", True
-    ),
+    "NC": CriterionEntry(NC, default_layers, COUNTED["NC"]),
+    "KMNC": CriterionEntry(KMNC, default_layers, COUNTED["KMNC"]),
+    "NBC": CriterionEntry(NBC, default_layers, COUNTED["NBC"]),
+    "SNAC": CriterionEntry(SNAC, default_layers, COUNTED["SNAC"]),
+    "TKNC": CriterionEntry(TKNC, default_layers, COUNTED["TKNC"]),
+    "LSC": CriterionEntry(LSC, _penultimate, COUNTED["LSC"], keeps_traces=True),
+    "DSC": CriterionEntry(DSC, _penultimate, COUNTED["DSC"], keeps_traces=True),
 }
 """The criteria by name, in the order in which they are shown."""
 
@@ -166,10 +163,7 @@ def measure_coverage(
     notices: list[str] = []
     by_class = [name for name, entry in entries.items() if entry.keeps_traces]
     if by_class and not model.kind.has_classes:
-        text = (
-            f"{', '.join(by_class)}: inputs of the same predicted class are compared, and "
-            f"{model.path.name} {model.returns}"
-        )
+        text = needs_classes(by_class, model.path.name, model.returns)
         if settings.criteria:
             raise UsageError(f"{text}; leave them out")
         entries = {name: entry for name, entry in entries.items() if name not in by_class}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypedDict, Unpack
 
 from edgeflare._internal import extras
 from edgeflare.errors import ModelError, UsageError
@@ -267,6 +268,17 @@ class LayerImportance:
         return prod(self.clusters)
 
 
+class ImportanceOptions(TypedDict, total=False):
+    """The keyword arguments of `importance_of_layers`.
+
+    Of each layer `number` units are the important ones (6 by default), all where it has fewer.
+    `random_seed` (0) is that of the clusters, and of the draws that those units are held against.
+    """
+
+    number: int
+    random_seed: int
+
+
 def importance_of_layers(
     path: Path,
     graph: ModelGraph,
@@ -275,20 +287,19 @@ def importance_of_layers(
     labels: Sequence[int | None],
     sets: Mapping[str, Samples],
     layers: Sequence[str],
-    *,
-    number: int = IMPORTANT_UNITS,
-    random_seed: int = 0,
+    **options: Unpack[ImportanceOptions],
 ) -> tuple[tuple[LayerImportance, ...], int]:
     """Return what matters in these layers, and how many profiling inputs counted.
 
     `profile` are the profiling inputs, such as training inputs, with their `labels` (None where
     there is none); those that the model decides differently don't count. `sets` are test inputs by
-    names. Of each layer `number` units are the important ones, all where it has fewer. A few
+    names. `options` are those of `ImportanceOptions`. A few
     activations at a time are held, and of the profile the important units' activations.
 
     Raises UsageError as `RelevanceModel` and its `relevances`, without scikit-learn, and where a
     layer has no finite activations; ModelError as `total_relevance`.
     """
+    number, random_seed = options.get("number", IMPORTANT_UNITS), options.get("random_seed", 0)
     model = RelevanceModel(path, graph)
     relevance, counted = total_relevance(model, spec, zip(profile(), labels, strict=True), layers)
     digest = model_digest(path)

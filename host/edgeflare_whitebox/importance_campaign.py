@@ -13,7 +13,7 @@ from edgeflare._internal import extras
 from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis import RunContext
 from edgeflare.campaign.settings.flags import Flag
-from edgeflare.errors import ModelError
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Sample
 from edgeflare_agent.image_spec import InputSpec
@@ -95,7 +95,7 @@ class ImportanceSettings(ProfileSettings):
     number: Annotated[int, Flag("--units", metavar="N")] = Field(
         IMPORTANT_UNITS, ge=1, description="Units of each layer that count as important."
     )
-    layers: Annotated[tuple[str, ...], layers_flag("all outputs of activation functions")] = ()
+    layers: Annotated[tuple[str, ...], layers_flag()] = ()
 
 
 def stored_importance(store: Store) -> ImportanceFound | None:
@@ -132,7 +132,9 @@ def find_importance(
     extras.scikit_learn("cluster", "inspection", "importance")
     model = stored_original(store, settings.original)
     model.kind.check_classes(
-        f"importance is that of decisions for classes, and {model.path.name} {model.returns}"
+        UsageError(
+            f"importance is that of decisions for classes, and {model.path.name} {model.returns}"
+        )
     )
     samples, labels = _profile(store, model, settings)
     sets, notices = input_sets(store)

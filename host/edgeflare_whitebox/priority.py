@@ -1,7 +1,7 @@
 """Orders of seeds by what happens within the original: how surprising it is, and how rare."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from edgeflare_whitebox.activations import (
 from edgeflare_whitebox.importance import IDC, IMPORTANT_UNITS, important_units
 from edgeflare_whitebox.relevance import RelevanceModel, check_traceable, total_relevance
 from edgeflare_whitebox.surprise import DSC
+from edgeflare_whitebox.words.names import PRIORITY_MEASURES
 
 __all__ = [
     "PRIORITY_MEASURES",
@@ -43,15 +44,6 @@ __all__ = [
     "rarity_priorities",
     "surprise_priorities",
 ]
-
-PRIORITY_MEASURES: Mapping[str, str] = {
-    "margin": "the original's top-1 minus top-2 probability, smallest first",
-    "gini": "1 minus the sum of the original's squared probabilities, largest first",
-    "surprise": "how far the original's activations are from those of the other half of the seeds, farthest first",
-    "rarity": "the combination of the original's important units, rarest first",
-    "drift": "how much the two models' answers to the survey differ, most first",
-}
-"""The measures, each in a few words: `priorities` computes all but drift, which `drift_priorities` does."""
 
 
 class Surprise(SeedPriority):

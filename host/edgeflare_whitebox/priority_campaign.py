@@ -153,8 +153,10 @@ def compare_orders(
     if not any(one is not None for one in answers):
         raise UsageError(f"the campaign in {store.folder} has no answers yet: resume it")
     store.kind.check_classes(
-        f"seeds are ordered by probabilities of classes, and the models of {store.folder} "
-        "return text, boxes or values"
+        UsageError(
+            f"seeds are ordered by probabilities of classes, and the models of {store.folder} "
+            "return text, boxes or values"
+        )
     )
     known: dict[str, NDArray[np.float64]] = {}
     left_out: dict[str, str] = {}

@@ -119,7 +119,7 @@ class ProfileSettings(InspectionSettings):
         return None if self.profile is None else str(self.profile.absolute())
 
 
-def layers_flag(by_default: str) -> Flag:
+def layers_flag(by_default: str = "all outputs of activation functions") -> Flag:
     """Return the flag that names the layers."""
     return Flag(
         "--layer",

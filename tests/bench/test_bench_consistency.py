@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench_stores import bench_of, fill_cell, suite_of
+from benches import bench_of, fill_cell, suite_of
 from shown_numbers import numbers
 
 from edgeflare.campaign.provenance import check_forced

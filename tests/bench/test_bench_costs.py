@@ -1,7 +1,7 @@
 """What searches cost, and their fronts and false alarms, in figures."""
 
 import pytest
-from bench_stores import search
+from benches import search
 
 from edgeflare.types import FrontPoint, Status
 from edgeflare_bench.cell_figures import cell_figures, costs, false_alarms, median_front
@@ -12,8 +12,8 @@ FAILED = ((0, 1), (1, 0), (2, 0))
 
 def costly(seed: int, trips: int, host: int, status: Status = Status.FOUND) -> SearchRow:
     """A search of ten times as many queries as round trips; it takes as many seconds as these."""
-    counts = {"round_trips": trips, "host_queries": host, "device_queries": 10 * trips + 3}
-    return search(seed, 10 * trips, status, **counts)
+    counts = {"round_trips": trips, "host_only_queries": host, "seed_queries": 1}
+    return search(seed, 10 * trips, status, **counts, confirmation_queries=2)
 
 
 def climbing(seed: int, *points: tuple[int, float], **values: object) -> SearchRow:

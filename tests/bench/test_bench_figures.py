@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from edgeflare.errors import UsageError
-from edgeflare_bench.pictures import histograms
+from edgeflare_bench.reports.pictures import histograms
 
 MEAN, MEDIAN, BAR = (0xC0, 0x39, 0x2B), (0x1B, 0x3A, 0x57), (0x8F, 0xB3, 0xD9)
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_stores import bench_of, fill_cell, suite_of
+from benches import bench_of, fill_cell, suite_of
 
 from edgeflare._internal.text import margin_text, number_text, p_value_text, percent_text
 from edgeflare.errors import StoreError
@@ -15,9 +15,9 @@ from edgeflare.reports.document import plain, to_markdown
 from edgeflare.store import Store
 from edgeflare.types import Status
 from edgeflare_bench.cells import Bench, Cell, cells
-from edgeflare_bench.document import bench_document
 from edgeflare_bench.report import BenchReport, bench_report
-from edgeflare_bench.writing import write_report
+from edgeflare_bench.reports.document import bench_document
+from edgeflare_bench.reports.writing import write_report
 
 QUICK = [(Status.FOUND, 10), (Status.FOUND, 1200), (Status.FOUND, 33), (Status.SEED_DEVIATES, 0)]
 SLOW = [(Status.FOUND, 60), (Status.TIMEOUT, 80), (Status.UNSTABLE, 45), (Status.SEED_DEVIATES, 0)]

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_stores import bench_of, suite_of
+from benches import bench_of, suite_of
 
 from edgeflare.metrics import l2, linf, snr_db
 from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, Status, Transcript
 from edgeflare_bench.cells import Bench, Cell, cells
 from edgeflare_bench.report import bench_report
+from edgeflare_bench.reports.writing import write_report
 from edgeflare_bench.searches import Similarities, read_cell
-from edgeflare_bench.writing import write_report
 
 RATE = 16_000
 SEED = np.sin(np.arange(400) / 5, dtype=np.float32) / 2

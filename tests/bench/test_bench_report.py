@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_stores import bench_of, fill_cell, search, suite_of
+from benches import bench_of, fill_cell, search, suite_of
 
 from edgeflare.errors import UsageError
 from edgeflare.types import Status

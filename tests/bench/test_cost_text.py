@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from bench_stores import bench_of, fill_cell, suite_of
+from benches import bench_of, fill_cell, suite_of
 
 from edgeflare.reports.document import to_markdown
 from edgeflare.types import Status
 from edgeflare_bench.cells import cells
-from edgeflare_bench.document import bench_document
 from edgeflare_bench.report import BenchReport, bench_report
+from edgeflare_bench.reports.document import bench_document
 from edgeflare_bench.suite import Suite, suite_from
 
 QUICK = [(Status.FOUND, 10), (Status.FOUND, 30), (Status.FOUND, 20), (Status.SEED_DEVIATES, 0)]

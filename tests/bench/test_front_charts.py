@@ -6,7 +6,7 @@ import pytest
 
 from edgeflare.errors import UsageError
 from edgeflare_bench.cell_figures import FrontStep
-from edgeflare_bench.pictures import MarginCurve, front_picture
+from edgeflare_bench.reports.pictures import MarginCurve, front_picture
 
 FIRST, SECOND = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)
 

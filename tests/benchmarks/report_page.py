@@ -24,7 +24,7 @@ from edgeflare import write_html_report
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 from browser import Browser, browser
-from report_stores import many_triggers
+from page_stores import many_triggers
 
 WATCH = """
 new MutationObserver((_, observer) => {

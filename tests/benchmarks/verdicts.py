@@ -9,17 +9,76 @@ of the verdicts are wrong with 20 seeds or more.
 
 import argparse
 import sys
-from pathlib import Path
+from collections.abc import Callable
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
-
-from campaign_stores import MEASURES, simulated
+from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
+from edgeflare.statistics import bootstrap_interval, mean_ranks
 
 MOST_WRONG = 0.07
 FEWEST_SEEDS = 20
+CAP = 2000
+_NOT_FOUND = 0.025
+_LARGE = 200_000
+"""So many values tell the true mean."""
+
+Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
+
+
+def _zero_inflated(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    return np.where(rng.random(count) < 0.8, 0, rng.uniform(0, 1, count))
+
+
+def _capped(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """Draw queries, infinite for the 2.5 % of searches that find nothing."""
+    found = np.ceil(np.minimum(rng.lognormal(3, 1, count), CAP))
+    return np.where(rng.random(count) < _NOT_FOUND, np.inf, found)
+
+
+MEASURES: dict[str, Draw] = {
+    "normal": lambda rng, count: rng.normal(0.5, 0.1, count),
+    "zero-inflated": _zero_inflated,
+    "lognormal": lambda rng, count: rng.lognormal(3, 1, count),
+    "capped": _capped,
+}
+
+
+class Rates(NamedTuple):
+    """Shares of the draws: `wrong` verdicts, and intervals that leave out the true difference (0) or the true mean."""
+
+    wrong: float
+    difference_left_out: float
+    mean_left_out: float
+
+
+def equal_duel(measure: str, rng: np.random.Generator, seeds: int) -> Duel:
+    """Compare two candidates whose values are drawn alike, as a ranking does: what is capped by its ranks."""
+    drawn = {name: MEASURES[measure](rng, seeds) for name in "ab"}
+    ranks = mean_ranks([[[one] for one in of] for of in drawn.values()])
+    counted = {name: np.minimum(of, CAP).tolist() for name, of in drawn.items()}
+    tested = dict(zip(drawn, ranks, strict=True)) if measure == "capped" else None
+    (duel,) = duels_between(counted, level=0.95, more_is_better=True, tested=tested)
+    return duel
+
+
+def simulated(measure: str, seeds: int, draws: int) -> Rates:
+    """Return how often verdicts and intervals at 95 % are wrong, with so many seeds."""
+    rng = np.random.default_rng([seeds, draws])
+    true = float(np.minimum(MEASURES[measure](rng, _LARGE), CAP).mean())
+    wrong = difference = mean = 0
+    for _ in range(draws):
+        duel = equal_duel(measure, rng, seeds)
+        wrong += duel.verdict != "tie"
+        difference += not duel.interval[0] <= 0 <= duel.interval[1]
+        values = np.minimum(MEASURES[measure](rng, seeds), CAP)
+        low, high = bootstrap_interval([[one] for one in values])
+        mean += not low <= true <= high
+    return Rates(wrong / draws, difference / draws, mean / draws)
 
 
 def main() -> int:

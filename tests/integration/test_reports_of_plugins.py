@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign_stores import compared_campaign
 from plugin_distributions import write_distribution
+from stores import compared_campaign
 
 from edgeflare import report_text, summarize, write_html_report
 from edgeflare.analysis import RunContext, run_analysis

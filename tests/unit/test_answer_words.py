@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from answer_stores import depth_maps, label_maps, of_kind, values
-from report_stores import transcript
+from example_answers import depth_maps, label_maps, of_kind, transcript, values
 
 from edgeflare.answers import DETECTIONS, LABELS, SCORES, TAGS, TRANSCRIPTS, VALUES, AnswerKind
 

@@ -1,7 +1,7 @@
 """Two transcripts side by side: which words differ, and the texts as they were written."""
 
 import pytest
-from report_stores import transcript
+from example_answers import transcript
 
 from edgeflare.answers.transcripts import Part, transcript_diff
 from edgeflare.types import Transcript

@@ -47,9 +47,14 @@ class Analysis(Protocol[S, R]):
     writes to it; others may be run while the campaign runs. The result of one that isn't `stored` is
     printed alone; what it keeps in case it is interrupted is deleted when it ends.
 
-    Three further methods are optional: ``to_json(result)`` returns what ``--json`` prints, by default
-    that of the result, or its fields; ``advice(result)`` returns a line for the user on what to do next;
-    ``write(result, settings)`` writes files that the settings name, once the result is printed.
+    Further parts are optional: ``to_json(result)`` returns what ``--json`` prints, by default
+    that of the result, or its fields; ``advice(result)`` returns a line for the user on what to do next,
+    "" for none; ``write(result, settings)`` writes files that the settings name, once the result is
+    printed; ``exit_code(result)`` is what the command ends with. ``argument`` is the
+    `edgeflare.campaign.settings.flags.Flag` of the campaigns, where these have another name or a help of
+    their own. One that runs several campaigns reports them to the context's `batch`: ``each`` is what
+    one of them is called in a terminal, and ``go_on(last)`` returns how to continue where the
+    command fails after it reported `last`.
     """
 
     name: str

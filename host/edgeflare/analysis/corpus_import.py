@@ -9,7 +9,7 @@ from typing import Any
 from edgeflare.answers.metrics import class_scores, top_label
 from edgeflare.campaign.replay.inputs import survey_deviations
 from edgeflare.campaign.replay.results import replay_inputs, replayed_inputs, stored_replay
-from edgeflare.errors import StoreError
+from edgeflare.errors import StoreError, UsageError
 from edgeflare.metrics import l2, linf
 from edgeflare.store import OutcomeRecord, SeedRecord, Store, SurveyRecord
 from edgeflare.store.corpus.corpus import Corpus
@@ -58,8 +58,10 @@ def fits_corpus(store: Store) -> bool:
 def check_classes(store: Store) -> None:
     """Raise UsageError for models without a top-1 class: a corpus has decisions between classes."""
     store.kind.check_classes(
-        f"{store.folder} has {store.kind.noun}, and a corpus keeps decisions between classes only; "
-        f"send its triggers again with `edgeflare replay {store.folder}`"
+        UsageError(
+            f"{store.folder} has {store.kind.noun}, and a corpus keeps decisions between classes only; "
+            f"send its triggers again with `edgeflare replay {store.folder}`"
+        )
     )
 
 

@@ -221,27 +221,6 @@ def _median(values: NDArray[np.float64]) -> float | None:
     return median(values[~np.isnan(values)].tolist())
 
 
-class Units(NamedTuple):
-    """The units of distances: of L2, of Linf, and the largest possible Linf.
-
-    `farther` is a strategy for such inputs that goes away from the seeds, "" where there is none.
-    """
-
-    l2: str
-    levels: str
-    most_levels: int
-    farther: str = ""
-
-
-_IMAGES = Units("pixels from 0 to 1", "levels", 255, "dflare")
-_AUDIO = Units("samples from -1 to 1", "levels of 16 bits", 65_534)
-
-
-def units_of(sample_rate: int | None) -> Units:
-    """Return the units of distances; `sample_rate` is that of audio in Hz, None for images."""
-    return _IMAGES if sample_rate is None else _AUDIO
-
-
 class AnswerFigures(NamedTuple):
     """The figures of a campaign's answers; `kind` is the name of their kind."""
 

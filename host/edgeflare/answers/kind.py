@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from edgeflare._internal.text import distinct_number
 from edgeflare.answers.parts import (
     Card,
     LimitRule,
@@ -26,7 +25,7 @@ from edgeflare.answers.parts import (
 from edgeflare.document import KeyFigure, Section
 from edgeflare.errors import UsageError
 from edgeflare.types import Decision, Sample, Search, Seed
-from edgeflare.words.answers import ReportWords
+from edgeflare.words.answers import ReportWords, alike_but_apart, no_tolerance
 
 A = TypeVar("A")
 """The type of the answers of a kind."""
@@ -84,8 +83,6 @@ class AnswerKind(ABC, Generic[A]):
 
     distance_name: ClassVar[str] = "difference"
     """What the mean distance is called in the figures of a survey, behind ``mean_``."""
-    disagreement: ClassVar[str] = "the distance of both models' answers"
-    """What a distance is, in a noun, for the ranking of candidates."""
     lacks: ClassVar[str] = "classes"
     """What its answers don't have that a limit on pairs of classes needs; "": nothing."""
     shows_pairs: ClassVar[bool] = False
@@ -129,13 +126,8 @@ class AnswerKind(ABC, Generic[A]):
 
     def tolerance(self, task: str, settings: Mapping[str, Any]) -> Tolerance:
         """Return what a tolerance is compared with; `settings` are those stated of its table."""
-        found = Tolerance(f"the distance of {self.noun}", self.largest_distance)
-        if self.takes_tolerance:
-            return found
-        answers = f"its answers are {self.tasks[task]}"
-        return found._replace(
-            refusal=f"{{task}} has no tolerance: {answers}; leave {{tolerance}} out"
-        )
+        refusal = "" if self.takes_tolerance else no_tolerance(self.tasks[task])
+        return Tolerance(self.report_words.distance, self.largest_distance, refusal=refusal)
 
     def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
         """Return both models' `ModelInterface`: by default each with its only output.
@@ -273,10 +265,10 @@ class AnswerKind(ABC, Generic[A]):
         """Return the largest difference of a class's scores; None where there are none."""
         return None
 
-    def check_classes(self, problem: str) -> None:
-        """Raise UsageError, which says what the problem is, for answers of which none is one class."""
+    def check_classes(self, error: UsageError) -> None:
+        """Raise this error for answers of which none is one class."""
         if not self.has_classes:
-            raise UsageError(problem)
+            raise error
 
     # Search
 
@@ -376,17 +368,7 @@ class AnswerKind(ABC, Generic[A]):
         labels = self.top_label(original), self.top_label(deployed)
         if labels[0] is not None and labels[0] != labels[1]:
             return f"{labels[0]} against {labels[1]}"
-        apart = self.distance(original, deployed)
-        if labels[0] is None:
-            return f"answers {apart:.2g} apart"
-        return f"{labels[0]} both times, with scores {apart:.2g} apart"
-
-    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
-        """Return in words how far answers are apart, and the largest distance that is allowed.
-
-        The distance has enough digits to differ from the limit.
-        """
-        return f"are {distinct_number(distance, limit)} apart", f"{limit:g}"
+        return alike_but_apart(labels[0], self.distance(original, deployed))
 
     def pieces(self, answer: A) -> list[str] | None:
         """Return the pieces of a text that `numbers` has a row for each of; None without text."""

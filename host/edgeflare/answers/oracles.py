@@ -21,10 +21,11 @@ from edgeflare.answers import (
 )
 from edgeflare.errors import UsageError
 from edgeflare.types import Decision, Output, Task
+from edgeflare.words import answers as words
 
 MARGIN_FLOOR = "margin_floor"
 
-TASKS: Mapping[Task, str] = {task: words for kind in KINDS for task, words in kind.tasks.items()}
+TASKS: Mapping[Task, str] = {task: text for kind in KINDS for task, text in kind.tasks.items()}
 """What models answer with, in words."""
 
 DETECTION_TASKS: frozenset[Task] = frozenset({*DETECTIONS.tasks, *TAGS.tasks})
@@ -59,7 +60,7 @@ class OracleTraits:
     compares_scores: ClassVar[bool] = False
     """Whether a deviation is a distance of answers, whatever the labels: the strategy `boundary`
     moves where both drift apart, and reports give the distance in place of labels and margins."""
-    deviation: ClassVar[str] = "the deployed model decides differently"
+    deviation: ClassVar[str] = words.DECIDES_DIFFERENTLY
     """What the models do on a triggering input, for reports; a built-in oracle's is a format of the
     table ``search``."""
 
@@ -178,15 +179,12 @@ class ToleranceOracle(ConfiguredOracle):
     """
 
     name = "tolerance"
-    summary = "scores or values further apart than --tolerance, whatever the class"
+    summary = words.BY_TOLERANCE
     compares_scores = True
     tasks = frozenset({"classification", *VALUE_TASKS})
     setting = "tolerance"
-    setting_help = (
-        "the largest distance of the answers that is no deviation, such as tolerance = 0.1 "
-        "(--tolerance 0.1); of scores of classes it is their total variation distance"
-    )
-    deviation = "both models' answers are more than {tolerance:g} apart"
+    setting_help = words.LARGEST_DISTANCE
+    deviation = words.ANSWERS_TOO_FAR
     floor = 0.0
 
     def __init__(self, tolerance: float) -> None:
@@ -215,11 +213,9 @@ class DetectionOracle(DecisionOracle):
     """
 
     name = "detection"
-    summary = (
-        "an object lost, seen by the deployed model alone, of another class or at another place"
-    )
+    summary = words.BY_OBJECTS
     tasks = DETECTION_TASKS
-    deviation = "the deployed model detects other objects"
+    deviation = words.DETECTS_OTHERS
 
     def __init__(self, floor: float = 0.0) -> None:
         super().__init__(DETECTIONS, floor)

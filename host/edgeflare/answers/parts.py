@@ -111,9 +111,9 @@ class Card(NamedTuple):
     maps: tuple[Picture, ...] = ()
 
 
-def later(name: str, *arguments: Any) -> Any:
+def later(name: str, *arguments: Any, **settings: Any) -> Any:
     """Call what stands above the kinds of answers, by its dotted name ``module:function``."""
-    return resolve_name(name)(*arguments)
+    return resolve_name(name)(*arguments, **settings)
 
 
 def worded(name: str) -> Any:

@@ -1,17 +1,17 @@
 """Scores of classes, of which one is meant: float64 [classes]; and labels alone, as such scores."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import distinct_number, percent_text
+from edgeflare._internal.text import percent_text
 from edgeflare.answers.kind import AnswerKind
-from edgeflare.answers.parts import Card, Margins, Name, Pieces, Tolerance, decision_of
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, decision_of
 from edgeflare.types import Decision, Scores
-from edgeflare.words.answers import OF_SCORES
+from edgeflare.words.answers import OF_SCORES, SCORE_TASKS, SCORES_NOT_FINITE
 
 _TOLD = 3
 _SHOWN = 5
@@ -22,7 +22,7 @@ class ScoresKind(AnswerKind[Scores]):
     """A deviation is another top-1 class."""
 
     name = "scores"
-    tasks = {"classification": "a score for each class, of which one is meant"}
+    tasks = SCORE_TASKS
     noun = "scores of classes"
     outputs: ClassVar[tuple[str, ...]] = (
         "probabilities",
@@ -38,16 +38,12 @@ class ScoresKind(AnswerKind[Scores]):
     boundary_options = ""
     lacks = ""
     distance_name = "total_variation"
-    disagreement = "the share of probability that both models put on different classes"
     shows_pairs = True
     report_words = OF_SCORES
     moves_with_input = False
 
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, np.ndarray)
-
-    def tolerance(self, task: str, settings: Mapping[str, Any]) -> Tolerance:
-        return super().tolerance(task, settings)._replace(words="the distance of class scores")
 
     def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
         """Return both models' interfaces; the deployed model may return a label alone."""
@@ -104,10 +100,6 @@ class ScoresKind(AnswerKind[Scores]):
         """Return the total variation distance, 0 to 1; NaN of an answer that has it."""
         return min(float(np.abs(original - deployed).sum() / 2), 1.0)
 
-    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
-        share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
-        return f"put {share} % of the probability on different classes", f"{most:g} %"
-
     def margin(self, answer: Scores) -> float | None:
         """Return top-1 minus top-2; None of less than two classes."""
         if answer.size < 2:
@@ -152,7 +144,7 @@ class ScoresKind(AnswerKind[Scores]):
         if not answer.size:
             return "no answer"
         if not self.is_finite(answer):
-            return "NaN or infinity among its scores"
+            return SCORES_NOT_FINITE
         order = np.argsort(-answer, kind="stable")[:_TOLD]
         return ", ".join(
             f"{name(int(label))} ({percent_text(float(answer[label]))})"

@@ -5,17 +5,18 @@ from typing import Any
 
 from edgeflare.answers.detections.kind import DetectionsKind
 from edgeflare.answers.scores import SCORES
+from edgeflare.words.answers import OF_TAGS, TAG_TASKS
 
 
 class TagsKind(DetectionsKind):
     """A class is the same object in any answer, whatever its box."""
 
     name = "tags"
-    tasks = {"multi-label": "a score for each class, of which any number may be meant"}
+    tasks = TAG_TASKS
     noun = "several labels"
     outputs = ("tags", "tag-logits")
     located = False
-    disagreement = "the largest difference of both models' scores of a label"
+    report_words = OF_TAGS
     is_drawn = False
     stated_outputs = SCORES.stated_outputs[:-1]
 

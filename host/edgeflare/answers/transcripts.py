@@ -21,27 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import counted, distinct_number
+from edgeflare._internal.text import counted
 from edgeflare.answers.kind import AnswerKind
-from edgeflare.answers.parts import Card, Margins, Name, Pieces
-from edgeflare.document import Cell, KeyFigure, Matrix, Section, Text, table_of
+from edgeflare.answers.parts import Card, Margins, Name, Pieces, later
+from edgeflare.document import KeyFigure, Section
 from edgeflare.statistics import CountedPair, counted_pairs
 from edgeflare.types import Output, Transcript
-from edgeflare.words.answers import (
-    BOTH_RETURN,
-    NO_OTHER_WORDS,
-    NO_OTHER_WORDS_NOW,
-    OF_TRANSCRIPTS,
-    TRIGGERS_BY_WORD,
-)
+from edgeflare.words.answers import OF_TRANSCRIPTS, TEXT_MODELS
 
 NO_WORD = "(nothing)"
 """Stands for a word that one of two transcripts does not have."""
-_MOST_LISTED, _MOST_IN_TEXT = 20, 10
 _BEFORE = 2
 _FROM = 6
 """Number of words of an excerpt before the first that differs, and from there on."""
-_TO = "→"
+TO = "→"
 """Between the words of a card's key, in which it can't stand."""
 _WORD = re.compile(r"w+(?:'w+)*")
 """Matches a word in a text in which every character of a word is replaced by w."""
@@ -254,9 +247,8 @@ class TranscriptKind(AnswerKind[Transcript]):
     outputs = ("transcript",)
     boundary = "edgeflare.strategies.boundary.strategy:search_texts"
     boundary_options = "transcript"
-    boundary_noun = "models that return text"
+    boundary_noun = TEXT_MODELS
     distance_name = "word_difference"
-    disagreement = "the share of the words in which both models differ"
     shows_pairs = True
     page_part = "words"
     report_words = OF_TRANSCRIPTS
@@ -341,10 +333,6 @@ class TranscriptKind(AnswerKind[Transcript]):
     def text(self, answer: Transcript) -> str | None:
         return answer.text
 
-    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
-        share, most = distinct_number(100 * distance, 100 * limit), 100 * limit
-        return f"differ in {share} % of the words", f"{most:g} %"
-
     def pieces(self, answer: Transcript) -> list[str] | None:
         return list(answer.pieces)
 
@@ -380,42 +368,13 @@ class TranscriptKind(AnswerKind[Transcript]):
     def sections(
         self, figures: WordFigures, name: Name, *, is_replay: bool = False
     ) -> Iterable[Section]:
-        """Yield the words returned differently; a trigger can have several, so they have no sum."""
-        matter = "input" if is_replay else "trigger"
-        title = "Words that the deployed model returns differently"
-        if not figures.pairs:
-            none = NO_OTHER_WORDS_NOW if is_replay else NO_OTHER_WORDS
-            yield Section("words", title, (Text(none, "note"),), order=100)
-            return
-        rows = [
-            (
-                original := pair.original or NO_WORD,
-                deployed := pair.deployed or NO_WORD,
-                Cell(
-                    f"{pair.count:,}",
-                    key=_TO.join((pair.original, pair.deployed)),
-                    words=BOTH_RETURN.format(counted(pair.count, matter), original, deployed),
-                ),
-            )
-            for pair in figures.pairs[:_MOST_LISTED]
-        ]
-        header = ("original returns", "deployed returns", f"{matter}s")
-        texts = [
-            (original, deployed, cell.text) for original, deployed, cell in rows[:_MOST_IN_TEXT]
-        ]
-        if rest := figures.pairs[_MOST_IN_TEXT:]:
-            texts.append((counted(len(rest), "more pair"), "", ""))
-        more = len(figures.pairs) - len(rows)
-        left_out = f": the most frequent ones, {more:,} more are left out" if more else ""
-        which = "Inputs that deviate now" if is_replay else "Triggers"
-        note = TRIGGERS_BY_WORD.format(which, left_out, matter)
-        table = table_of(header, texts, text=2)
-        blocks = (Text(note, "note"), Matrix(header, rows, labels=2, text=(table,)))
-        yield Section("words", title, blocks, order=100)
+        yield later(
+            "edgeflare.reports.sections.differences:words_section", figures, is_replay=is_replay
+        )
 
     def pair_words(self, key: str, name: Name) -> str:
-        original, _, deployed = key.partition(_TO)
-        return f"{original or NO_WORD} {_TO} {deployed or NO_WORD}"
+        original, _, deployed = key.partition(TO)
+        return f"{original or NO_WORD} {TO} {deployed or NO_WORD}"
 
     def card(self, original: Transcript, deployed: Transcript, seed: Sequence[Any] = ()) -> Card:
         """Return the words that differ, and both texts in stretches, marked where they do."""
@@ -429,7 +388,7 @@ class TranscriptKind(AnswerKind[Transcript]):
             "deployed": [[part.text, int(part.differs)] for part in both.deployed],
             "seed": texts or None,
         }
-        keys = dict.fromkeys(_TO.join(change) for change in both.changes)
+        keys = dict.fromkeys(TO.join(change) for change in both.changes)
         return Card(transcripts=data, pairs=tuple(keys))
 
     def example(self, original: Transcript, deployed: Transcript) -> str:

@@ -36,7 +36,15 @@ from edgeflare.answers.scores import SCORES
 from edgeflare.document import KeyFigure
 from edgeflare.statistics import Spread, median, spread
 from edgeflare.types import Task, ValueMeasure, ValueRules, Values
-from edgeflare.words.answers import GALLERY_NO_TOLERANCE, OF_VALUES, tolerance_bound
+from edgeflare.words.answers import (
+    GALLERY_NO_TOLERANCE,
+    MEAN_IOU,
+    OF_VALUES,
+    VALUE_TASKS,
+    distance_is,
+    spread_of_distances,
+    values_of_shape,
+)
 
 DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
     "dense": "labels",
@@ -152,16 +160,11 @@ class ValuesKind(AnswerKind[Values]):
     """A deviation is a distance beyond a tolerance."""
 
     name = "values"
-    tasks = {
-        "dense": "a map: a label or a value for each pixel",
-        "embedding": "a vector that is compared by its direction",
-        "vector": "numbers",
-    }
+    tasks = VALUE_TASKS
     noun = "values"
     is_measured = True
     takes_tolerance = True
     largest_distance = math.inf
-    disagreement = "the distance of both models' answers, by the campaign's measure"
     page_part = ""
     report_words = OF_VALUES
     settings = ValuesConfig
@@ -265,7 +268,7 @@ class ValuesKind(AnswerKind[Values]):
         return value_summary(answer)
 
     def answer_words(self, answer: Values, name: Name = str) -> str:
-        return f"values of shape {list(answer.array.shape)}"
+        return values_of_shape(answer.array.shape)
 
     def to_json(self, answer: Values) -> Any:
         return value_summary(answer)
@@ -306,21 +309,16 @@ class ValuesKind(AnswerKind[Values]):
 
     def key_figures(self, figures: ValueFigures) -> Iterable[KeyFigure]:
         """Yield the distances."""
-        name = MEASURES[figures.measure].removeprefix("the ")
-        bound = tolerance_bound(figures.tolerance, by_element=figures.by_element)
+        measured = figures.measure, figures.tolerance, figures.by_element
         for where, distances in (("seeds", figures.seeds), ("triggers", figures.triggers)):
             if distances is not None:
-                most = f"90 % at most {distances.p90:.3g}; {name}{bound}"
-                yield KeyFigure(
-                    f"distance on the {where}", f"median {distances.median:.3g}", most, main=True
-                )
+                median, most = spread_of_distances(distances, *measured)
+                yield KeyFigure(f"distance on the {where}", median, most, main=True)
         if figures.mean_iou is not None:
-            yield KeyFigure("median mean IoU on the seeds", number_text(figures.mean_iou, 3))
+            yield KeyFigure(MEAN_IOU, number_text(figures.mean_iou, 3))
 
     def page_note(self, figures: ValueFigures) -> str:
-        limit = figures.tolerance
-        deviates = "" if limit is None else f"; above {limit:g} it is a deviation"
-        return f"The distance of two answers is {MEASURES[figures.measure]}{deviates}."
+        return distance_is(figures.measure, figures.tolerance)
 
     def state(self, answer: Values) -> NDArray[np.float64]:
         numbers = answer.array.reshape(-1)

@@ -10,7 +10,6 @@ from .api import (
     search as search,
     survey_alone as survey_alone,
 )
-from .batch import BatchProgress as BatchProgress
 from .context import CampaignOptions as CampaignOptions, RunOptions as RunOptions
 from .seeds import write_calibration as write_calibration
 from .comparison import (
@@ -27,6 +26,7 @@ from .control import (
     run_selftest as run_selftest,
 )
 from .events import (
+    BatchProgress as BatchProgress,
     Event as Event,
     FleetStatus as FleetStatus,
     Notice as Notice,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from edgeflare._internal.files import (
     is_unused,
@@ -16,7 +16,7 @@ from edgeflare._internal.files import (
 )
 from edgeflare.campaign.api import resume_campaign, run_campaign
 from edgeflare.campaign.context import RunContext
-from edgeflare.campaign.events import Event, Progress
+from edgeflare.campaign.events import BatchProgress, BatchWatch, Event, Progress
 from edgeflare.campaign.fleet import PromptCache
 from edgeflare.campaign.replay.run import run_replay
 from edgeflare.campaign.settings.config import CampaignConfig
@@ -30,30 +30,8 @@ from edgeflare.store.lock import LOCK_NAMES
 _FORMAT = 1
 
 
-class BatchProgress(NamedTuple):
-    """Progress of a batch (bench, comparison, night): campaign `number` (from 1) of `total`.
-
-    `name` is the campaign's in the batch, `folder` where it lies. `event` is what the campaign
-    reports. Without one, the campaign begins, or `ended` says how it came out: "finished", "failed"
-    or a night's `RunState`.
-    """
-
-    name: str
-    folder: Path
-    number: int
-    total: int
-    event: Event | None = None
-    ended: str = ""
-
-
-BatchWatch: TypeAlias = Callable[[BatchProgress], None]
 Report: TypeAlias = Callable[..., None]
 """Reports what happens in one campaign of a batch: takes an `Event`, or ``ended=``."""
-
-
-def silent(progress: BatchProgress) -> None:
-    """Ignore it."""
-    del progress
 
 
 def begin_campaign(

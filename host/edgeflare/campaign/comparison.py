@@ -11,17 +11,15 @@ from edgeflare.answers import LABELS, kind_of_task
 from edgeflare.answers.text_interfaces import stated_task
 from edgeflare.campaign import executor
 from edgeflare.campaign.batch import (
-    BatchWatch,
     CampaignRunner,
     Report,
     begin_campaign,
     description,
     opened_folder,
-    silent,
     write_description,
 )
 from edgeflare.campaign.context import RunContext
-from edgeflare.campaign.events import Notice
+from edgeflare.campaign.events import BatchWatch, Notice, silent
 from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.pair.health import ranking_problem
 from edgeflare.campaign.provenance import check_unchanged

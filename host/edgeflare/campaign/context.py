@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edgeflare.campaign.events import Progress, Stage, Step, silent
+from edgeflare.campaign.events import BatchWatch, Progress, Stage, Step, silent
 from edgeflare.devices import Connect, ConnectOptions, Prompt
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _no_folder(name: str) -> Path:
 class RunContext:
     """What a campaign or an analysis may use beside its settings.
 
-    The first five are `CampaignOptions`. An analysis has a `folder` for campaigns of its own, below its campaign's, by a name; and `resume`,
-    what was finished before it was interrupted: what it puts there is stored at once, and is there
+    The first five are `CampaignOptions`. An analysis has a `folder` for campaigns of its own, below its campaign's, by a name; `batch`,
+    which is told of campaigns that it runs one after the other; and `resume`, what was finished before it was interrupted: what it puts there is stored at once, and is there
     again when it is run anew with the same settings. Keys are texts, values JSON.
     """
 
@@ -59,6 +59,7 @@ class RunContext:
     name: str | None = None
     cluster: "Cluster | None" = None
     folder: Callable[[str], Path] = _no_folder
+    batch: BatchWatch = silent
     resume: MutableMapping[str, Any] = field(default_factory=dict)
     _told: list[tuple[str, int | None]] = field(
         default_factory=list, init=False, repr=False, compare=False

@@ -72,7 +72,26 @@ Progress: TypeAlias = Callable[[Event], None]
 """Is called with every event, by the thread that runs the campaign."""
 
 
-def silent(event: Event) -> None:
+class BatchProgress(NamedTuple):
+    """Progress of a batch (bench, comparison, night): campaign `number` (from 1) of `total`.
+
+    `name` is the campaign's in the batch, `folder` where it lies. `event` is what the campaign
+    reports. Without one, the campaign begins, or `ended` says how it came out: "finished", "failed"
+    or a night's `RunState`.
+    """
+
+    name: str
+    folder: Path
+    number: int
+    total: int
+    event: Event | None = None
+    ended: str = ""
+
+
+BatchWatch: TypeAlias = Callable[[BatchProgress], None]
+
+
+def silent(event: Event | BatchProgress) -> None:
     """Ignore it."""
     del event
 

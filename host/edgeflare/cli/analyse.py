@@ -1,27 +1,26 @@
 """``analyse``: the analyses by name, each with its own flags."""
 
 import shlex
-from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from edgeflare.cli.groups import PluginGroup, command_of
 from edgeflare.cli.options import (
-    CampaignFolder,
+    ADDRESS,
     Json,
     command_with_flags,
     flags_of_settings,
     folder,
     settings_from,
 )
-from edgeflare.cli.terminal import ask, echo_err, with_exit_codes
+from edgeflare.cli.terminal import ask, echo_err, handling_signals, with_exit_codes
 
-_Campaigns = Annotated[
-    list[Path], typer.Argument(parser=folder, help="Campaigns' folders or addresses.")
-]
+if TYPE_CHECKING:
+    from edgeflare._internal.flags import SettingFlag
 
 
 def analysis_command(name: str) -> Any:
@@ -32,22 +31,31 @@ def analysis_command(name: str) -> Any:
     from edgeflare.analysis import analysis
 
     plugin = analysis(name)
+    place = _place(plugin)
 
-    def on_one(ctx: typer.Context, campaign: CampaignFolder, json: Json = False) -> None:
-        _run(name, campaign, [campaign], ctx.obj, json)
+    def run(ctx: typer.Context, json: Json = False) -> None:
+        _run(name, ctx.obj.pop(place.flag.parameter), ctx.obj, json)
 
-    def on_several(ctx: typer.Context, campaigns: _Campaigns, json: Json = False) -> None:
-        _run(name, campaigns, campaigns, ctx.obj, json)
+    kind = command_with_flags(lambda: [place, *flags_of_settings(plugin.settings)])
+    return command_of(with_exit_codes(run), name, cls=kind, help=plugin.about)
+
+
+def _place(plugin: Any) -> "SettingFlag":
+    """Return the argument that is the campaign, or the campaigns, of an analysis."""
+    from pydantic.fields import FieldInfo
+
+    from edgeflare._internal.flags import Flag, SettingFlag
 
     several = getattr(plugin, "scope", "campaign") == "campaigns"
-    command = with_exit_codes(on_several if several else on_one)
-    kind = command_with_flags(lambda: flags_of_settings(plugin.settings))
-    return command_of(command, name, cls=kind, help=plugin.about)
+    flag = Flag("campaign", help=f"A campaign's folder, or {ADDRESS}.")
+    if several:
+        flag = Flag("campaigns", help="Campaigns' folders or addresses.")
+    flag = replace(getattr(plugin, "argument", flag), parser=folder)
+    field = FieldInfo(annotation=tuple[Path, ...] if several else Path)
+    return SettingFlag(flag, field, ((flag.name,),))
 
 
-def _run(
-    name: str, campaign: Path | list[Path], folders: Iterable[Path], given: Any, json: bool
-) -> None:
+def _run(name: str, campaign: Path | list[Path], given: Any, json: bool) -> None:
     """Run an analysis with the parsed parameters `given`, and print its result."""
     from edgeflare.analysis import (
         RunContext,
@@ -58,7 +66,7 @@ def _run(
         sections_of,
     )
     from edgeflare.campaign import Event, Stage
-    from edgeflare.cli.display.progress import progress_display
+    from edgeflare.cli.display.progress import batch_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.document import section_blocks
     from edgeflare.reports import Block
@@ -67,18 +75,20 @@ def _run(
     plugin = analysis(name)
     stored = getattr(plugin, "stored", True)
     settings = settings_from(plugin.settings, given, f"analysis {name}")
-    first = next(iter(folders))
+    several = isinstance(campaign, list)
+    first = campaign[0] if isinstance(campaign, list) else campaign
     file = getattr(settings, "class_names", None)
     names = None if file is None else load_class_names(file, first)
-    namer = str if isinstance(campaign, list) else class_namer(first, names)
-    with progress_display() as progress:
+    namer = str if several else class_namer(first, names)
+    each, go_on = getattr(plugin, "each", "campaign"), getattr(plugin, "go_on", None)
+    with handling_signals() as stop, batch_display(stop, what=f"{each} ", advice=go_on) as batch:
 
         def show(event: Event) -> None:
             if isinstance(event, Stage) and not event.detail:  # of `RunContext.tell`
                 event = Stage(name, event.name, event.total)
-            progress(event)
+            batch.view(event)
 
-        context = RunContext(progress=show, ask=ask)
+        context = RunContext(progress=show, ask=ask, batch=batch)
         result = run_analysis(name, campaign, settings, context)
 
     def values() -> Any:
@@ -91,18 +101,22 @@ def _run(
     def document() -> list[Block]:
         with ExitStack() as stack:
             # what isn't stored here has parts in folders of the campaign's
-            alone = stored or isinstance(campaign, list)
+            alone = stored or several
             store = None if alone else stack.enter_context(Store.open(first))
             return [*section_blocks(sections_of(plugin, name, result, namer, store))]
 
     print_result(json, values, document)
-    if not json and hasattr(plugin, "advice"):
-        echo_err(f"\n{plugin.advice(result)}")
-    elif not json and stored and not isinstance(campaign, list):
-        command = shlex.join(["edgeflare", "report", campaign_text(first)])
-        echo_err(f"\nA page with it: {command}")
+    advice = ""
+    if hasattr(plugin, "advice"):
+        advice = plugin.advice(result)
+    elif stored and not several:
+        advice = f"A page with it: {shlex.join(['edgeflare', 'report', campaign_text(first)])}"
+    if advice and not json:
+        echo_err(f"\n{advice}")
     if hasattr(plugin, "write"):
         plugin.write(result, settings)
+    if hasattr(plugin, "exit_code"):
+        raise typer.Exit(plugin.exit_code(result))
 
 
 class AnalysisCommands(PluginGroup):

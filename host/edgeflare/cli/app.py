@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from edgeflare.cli import (
     analyse,
-    batches,
     campaigns,
     corpus,
     devices,
+    nightly,
     repair,
     terminal,
 )
@@ -26,7 +25,7 @@ app = typer.Typer(
     help="Find the inputs on which a compressed model, on the real device, decides differently "
     "from the model it was made from.",
 )
-_COMMANDS: dict[Callable[..., None] | str, type[TyperCommand] | str] = {
+_COMMANDS: dict[Callable[..., None] | str, str] = {
     campaigns.demo: "DemoSettings",
     campaigns.run: "RunSettings",
     campaigns.survey: "SurveySettings",
@@ -40,17 +39,15 @@ _COMMANDS: dict[Callable[..., None] | str, type[TyperCommand] | str] = {
     campaigns.replay: "ReplaySettings",
     "explain": "",
     "shrink": "",
-    batches.compare: batches.CompareCommand,
-    batches.nightly: "NightlySettings",
+    "compare": "",
+    nightly.nightly: "NightlySettings",
     campaigns.selftest: "SelftestSettings",
 }
 for _function, _settings in _COMMANDS.items():
     if isinstance(_function, str):  # the name of an analysis
         add_analysis(app, _function)
-    elif isinstance(_settings, str):
-        command(app, _settings)(_function)
     else:
-        app.command(cls=_settings)(terminal.with_exit_codes(_function))
+        command(app, _settings)(_function)
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(devices.app, name="devices")
 app.add_typer(corpus.app, name="corpus")

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, get_args
 import typer
 
 from edgeflare._internal.text import counted, size_text
-from edgeflare.cli.options import (
-    CampaignFolder,
-    Dask,
-    Force,
-    Insecure,
-    Json,
-    Scheduler,
-    TlsCaFile,
-    TlsCert,
-    TlsKey,
-)
+from edgeflare.cli.options import CampaignFolder, Force, Json
 from edgeflare.cli.terminal import echo, echo_err, findings_text
 from edgeflare.errors import UsageError
 
@@ -32,6 +22,7 @@ if TYPE_CHECKING:
     from edgeflare.cli.settings import (
         DemoSettings,
         ExportSettings,
+        HostsSettings,
         InitSettings,
         InputsSettings,
         ReplaySettings,
@@ -96,11 +87,6 @@ def resume(
     settings: "ResumeSettings",
     campaign: CampaignFolder,
     force: Force = False,
-    dask: Dask = None,
-    tls_ca_file: TlsCaFile = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Go on with a campaign that was interrupted, paused or killed; finished seeds are kept."""
@@ -117,7 +103,7 @@ def resume(
         check_samples=True,
     )
     fleet = FleetConfig.model_construct(**stated.values.get("fleet", {}))
-    with Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure).cluster(fleet) as cluster:
+    with settings.cluster(fleet) as cluster:
         _run_and_show(partial(run, cluster=cluster), json)
 
 
@@ -166,40 +152,28 @@ def _log_to_mlflow(campaign: Path, uri: str | None, experiment: str | None) -> "
 
 def run(
     settings: "RunSettings",
-    dask: Dask = None,
-    tls_ca_file: TlsCaFile = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Find, for each seed input, an input on which the device's model decides differently."""
-    scheduler = Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure)
-    _run_new(config_of(settings.campaign, settings.typed), scheduler, json)
+    _run_new(config_of(settings.campaign, settings.typed), settings, json)
 
 
 def survey(
     settings: "SurveySettings",
-    dask: Dask = None,
-    tls_ca_file: TlsCaFile = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    insecure: Insecure = False,
     json: Json = False,
 ) -> None:
     """Ask about inputs far from the seeds at which the original is sure; nothing is searched."""
     from edgeflare.campaign import survey_alone
 
-    scheduler = Scheduler(dask, tls_ca_file, tls_cert, tls_key, insecure)
-    _run_new(survey_alone(config_of(settings.campaign, settings.typed)), scheduler, json)
+    _run_new(survey_alone(config_of(settings.campaign, settings.typed)), settings, json)
 
 
-def _run_new(config: "CampaignConfig", scheduler: Scheduler, json: bool) -> None:
+def _run_new(config: "CampaignConfig", hosts: "HostsSettings", json: bool) -> None:
     from edgeflare import run_campaign
     from edgeflare.analysis import check_healthy
 
     check_healthy(config.survey.references)
-    with scheduler.cluster(config.fleet) as cluster:
+    with hosts.cluster(config.fleet) as cluster:
         _run_and_show(partial(run_campaign, config, cluster=cluster), json)
 
 

@@ -4,17 +4,15 @@ import inspect
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand
 
-from edgeflare._internal import plugins
 from edgeflare.cli.terminal import with_exit_codes
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from edgeflare._internal.flags import FlagsOfCampaign, Typed
-    from edgeflare.campaign import Cluster, FleetConfig, SettingFlag
+    from edgeflare.campaign import SettingFlag
 
 S = TypeVar("S", bound="BaseModel")
 
@@ -52,73 +50,6 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Go on though a model, seed file or library is not what it was."),
 ]
-
-_HOSTS = "Devices of several hosts"
-
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Use the devices of the workers (`edgeflare worker`) at this Dask scheduler, "
-        "tls://HOST:8786.",
-        rich_help_panel=_HOSTS,
-    ),
-]
-TlsCaFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="The certificate of the authority that signed the scheduler's (PEM).",
-        rich_help_panel=_HOSTS,
-    ),
-]
-TlsCert = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="This host's certificate (PEM).", rich_help_panel=_HOSTS),
-]
-TlsKey = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="The key of this host's certificate (PEM).", rich_help_panel=_HOSTS
-    ),
-]
-Insecure = Annotated[
-    bool,
-    typer.Option(
-        "--insecure",
-        help="Allow tcp:// to another host: any host that reaches the scheduler or a worker can run "
-        "any code there.",
-        rich_help_panel=_HOSTS,
-    ),
-]
-
-
-class Scheduler(NamedTuple):
-    """What the flags state of a Dask scheduler."""
-
-    address: str | None
-    ca_file: Path | None
-    cert: Path | None
-    key: Path | None
-    insecure: bool
-
-    def cluster(self, fleet: "FleetConfig") -> "AbstractContextManager[Cluster | None]":
-        """Open the cluster, for a campaign with these settings; None without --dask.
-
-        Raises UsageError, UnreachableError.
-        """
-        from edgeflare import UsageError
-
-        if self.address is None:
-            if self.insecure or any((self.ca_file, self.cert, self.key)):
-                raise UsageError("--insecure and the --tls flags are for --dask; add it")
-            return nullcontext()
-        fleet.check_for_workers()
-        open_cluster = plugins.load("cluster", "dask")
-        if open_cluster is None:
-            raise UsageError("no installed distribution has the cluster of --dask")
-        cluster: AbstractContextManager[Cluster] = open_cluster(**self._asdict())
-        return cluster
 
 
 def typed(given: Mapping[str, Any]) -> "Typed":

@@ -3,14 +3,21 @@
 It is imported when a command is parsed, so that others start fast.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
+from edgeflare._internal import plugins
 from edgeflare._internal.flags import Flag, FlagsOfCampaign, Typed
 from edgeflare.cli.options import ADDRESS, FILES, folder
+from edgeflare.errors import UsageError
 
+if TYPE_CHECKING:
+    from edgeflare.campaign import Cluster, FleetConfig
+
+_HOSTS = "Devices of several hosts"
 _MLFLOW = "MLflow"
 _INPUTS = "Inputs"
 _NARROWED = "Only a part"
@@ -20,6 +27,56 @@ _TOML = "A campaign.toml (edgeflare init writes one)."
 
 def _place(name: str, about: str, panel: str | None = None) -> Flag:
     return Flag(name, help=about, parser=folder, panel=panel)
+
+
+class TlsSettings(BaseModel):
+    """How a Dask scheduler is reached."""
+
+    tls_ca_file: Annotated[Path | None, Flag("--tls-ca-file", metavar="FILE", panel=_HOSTS)] = (
+        Field(
+            None, description="The certificate of the authority that signed the scheduler's (PEM)."
+        )
+    )
+    tls_cert: Annotated[Path | None, Flag("--tls-cert", metavar="FILE", panel=_HOSTS)] = Field(
+        None, description="This host's certificate (PEM)."
+    )
+    tls_key: Annotated[Path | None, Flag("--tls-key", metavar="FILE", panel=_HOSTS)] = Field(
+        None, description="The key of this host's certificate (PEM)."
+    )
+    insecure: Annotated[bool, Flag("--insecure", panel=_HOSTS)] = Field(
+        False,
+        description="Allow tcp:// to another host: any host that reaches the scheduler or a worker can "
+        "run any code there.",
+    )
+
+
+class HostsSettings(TlsSettings):
+    """What a campaign is told that may use the devices of several hosts."""
+
+    dask: Annotated[str | None, Flag("--dask", metavar="ADDRESS", panel=_HOSTS)] = Field(
+        None,
+        description="Use the devices of the workers (`edgeflare worker`) at this Dask scheduler, "
+        "tls://HOST:8786.",
+    )
+
+    def cluster(self, fleet: "FleetConfig") -> "AbstractContextManager[Cluster | None]":
+        """Open the cluster, for a campaign with these settings; None without --dask.
+
+        Raises UsageError, UnreachableError.
+        """
+        tls = {"ca_file": self.tls_ca_file, "cert": self.tls_cert, "key": self.tls_key}
+        if self.dask is None:
+            if self.insecure or any(tls.values()):
+                raise UsageError("--insecure and the --tls flags are for --dask; add it")
+            return nullcontext()
+        fleet.check_for_workers()
+        open_cluster = plugins.load("cluster", "dask")
+        if open_cluster is None:
+            raise UsageError("no installed distribution has the cluster of --dask")
+        cluster: AbstractContextManager[Cluster] = open_cluster(
+            self.dask, insecure=self.insecure, **tls
+        )
+        return cluster
 
 
 class DemoSettings(BaseModel):
@@ -46,7 +103,7 @@ class InitSettings(BaseModel):
     )
 
 
-class ResumeSettings(BaseModel):
+class ResumeSettings(HostsSettings):
     """``resume``."""
 
     typed: Annotated[
@@ -98,14 +155,14 @@ class ExportSettings(BaseModel):
     )
 
 
-class RunSettings(BaseModel):
+class RunSettings(HostsSettings):
     """``run``."""
 
     campaign: Annotated[Path | None, Flag("campaign")] = Field(None, description=_TOML)
     typed: Annotated[Typed, FlagsOfCampaign()] = Typed()
 
 
-class SurveySettings(BaseModel):
+class SurveySettings(HostsSettings):
     """``survey``."""
 
     campaign: Annotated[Path | None, Flag("campaign")] = Field(None, description=_TOML)

@@ -14,9 +14,9 @@ from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.analysis.corpus_import import fits_corpus
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
-from edgeflare.campaign.batch import BatchWatch, CampaignRunner, Report, begin_campaign, silent
+from edgeflare.campaign.batch import CampaignRunner, Report, begin_campaign
 from edgeflare.campaign.context import RunContext
-from edgeflare.campaign.events import Event, Notice
+from edgeflare.campaign.events import BatchWatch, Event, Notice, silent
 from edgeflare.campaign.executor import check_files
 from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.replay.results import replay_config

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -46,6 +46,8 @@ FRESH = ("dflare", "boundary")
 """The strategies of fresh searches."""
 _BESIDE = (".onnx", ".svg")
 """The endings of what is written beside a repair."""
+Language: TypeAlias = Literal["python", "kotlin", "c++"]
+"""What code for an application is in."""
 Harm: TypeAlias = Literal["deviating", "accuracy", "easier"]
 """No fewer inputs deviate, the accuracy falls, or the next search finds something more easily."""
 
@@ -84,10 +86,11 @@ class _RepairSettings(BaseModel):
     ] = Field(default_factory=Typed)
 
     @property
-    def total_queries(self) -> int | None:
-        """The bound on a search's device queries, where one is stated."""
-        bound: int | None = self.stated.values.get("fleet", {}).get("total_queries")
-        return bound
+    def arguments(self) -> dict[str, Any]:
+        """What is stated, by the names of the function's arguments."""
+        total_queries = self.stated.values.get("fleet", {}).get("total_queries")
+        stated = self.model_dump(exclude={"stated", "snippet"})
+        return {**stated, "total_queries": total_queries}
 
 
 class TrainSettings(_RepairSettings):
@@ -113,7 +116,7 @@ class AbstainSettings(_RepairSettings):
     catch: Annotated[_Share, Flag("--catch", metavar="SHARE", type=str)] = Field(
         CATCH, description="The share of deviations to catch."
     )
-    snippet: Annotated[str | None, Flag("--snippet", metavar="LANGUAGE")] = Field(
+    snippet: Annotated[Language | None, Flag("--snippet", metavar="LANGUAGE")] = Field(
         None, description="Print code for python, kotlin or c++ as well."
     )
 
@@ -150,7 +153,8 @@ class RepairedCampaign(JsonRecord):
     """A repair that was written to `path`, of so many `bytes` (and `onnx`, the same for ONNX Runtime).
 
     One of `trained` and `abstention` says how it does on inputs that it wasn't made from. `search`
-    is None where none was wanted; `strategy` is the campaign's.
+    is None where none was wanted; `strategy` is the campaign's. `snippet` is the language of the code
+    that is shown of an abstention.
     """
 
     path: str
@@ -160,6 +164,7 @@ class RepairedCampaign(JsonRecord):
     trained: TrainedRepair | None = None
     abstention: Abstention | None = None
     search: RepairedSearch | None = None
+    snippet: Annotated[Language | None, Field(exclude=True)] = None
 
     @property
     def harms(self) -> tuple[Harm, ...]:
@@ -214,6 +219,7 @@ def train_campaign(
             random_seeds=random_seeds,
             tell=tell,
         )
+        assert trained.repair is not None  # noqa: S101
         found = replace(_written(trained.repair, path, config), trained=trained)
         if search:
             runner = CampaignRunner(context)

@@ -24,8 +24,8 @@ from edgeflare._internal.text import first_of
 from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campaigns, summarize
 from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.campaign import run_candidates
-from edgeflare.campaign.batch import BatchProgress, BatchWatch, check_free, silent
-from edgeflare.campaign.events import Notice, Stage
+from edgeflare.campaign.batch import check_free
+from edgeflare.campaign.events import BatchProgress, BatchWatch, Notice, Stage, silent
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.flags import Flag
@@ -71,7 +71,7 @@ LATENCY_SLACK_S = 1e-3
 """Or by so many seconds: below that a query's way to the device costs more than the model."""
 LEVEL = 0.95
 _CALIBRATION = "calibration.npz"
-_MARKER = ".recipes"
+MARKER = ".recipes"
 """Name of an empty file in a folder with candidates, so that no other folder is written to."""
 
 ONNX_RECIPES = (
@@ -302,10 +302,10 @@ def recipes_campaign(
     folder = Path(folder).absolute()
     config = campaign_config(folder)
     target = folder / REPAIR_FOLDER / RECIPES_FOLDER if out is None else Path(out).absolute()
-    check_free(target, _MARKER, "a folder of recipes")
+    check_free(target, MARKER, "a folder of recipes")
     with translate_errors(target, resumable=False):
         target.mkdir(parents=True, exist_ok=True)
-        write_whole(target / _MARKER, b"")
+        write_whole(target / MARKER, b"")
     with Store.open(folder) as store:
         if survey:
             settings = SurveyConfig.model_validate(store.campaign.get("survey") or {})

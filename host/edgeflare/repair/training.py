@@ -100,10 +100,11 @@ class TrainedRepair(JsonRecord):
 
     `inputs` and `triggering` count what it was trained on. `folds` are those of the
     cross-validation. `max_inducing` is the bound that was asked for, None without one. `converged`:
-    its own training ended by itself; `iterations` is the largest number of them.
+    its own training ended by itself; `iterations` is the largest number of them. Where there is a
+    bound, an answer is replaced whose margin is `below` that, and of which the perceptron is so `sure`.
+    A campaign stores it without the `repair`, which has a file.
     """
 
-    repair: Annotated[InstanceOf[Repair], Field(exclude=True)]
     variant: Variant
     inputs: int
     triggering: int
@@ -111,6 +112,9 @@ class TrainedRepair(JsonRecord):
     max_inducing: float | None
     converged: Annotated[bool, Field(exclude=True)]
     iterations: int
+    sure: float | None
+    below: Annotated[float | None, Field(exclude=True)]
+    repair: Annotated[InstanceOf[Repair] | None, Field(exclude=True)] = None
 
     def mean(self, figure: str) -> float:
         """Return the mean of a property of the folds."""
@@ -160,11 +164,6 @@ class TrainedRepair(JsonRecord):
             sum(getattr(fold, f"right_{when}") for fold in self.folds) for when in _WHEN
         )
         return before / labelled, after / labelled
-
-    @in_json
-    def sure(self) -> float | None:
-        """How sure the perceptron must be where an answer is replaced; None without a bound."""
-        return self.repair.sure
 
     @in_json
     def repair_ratio(self) -> float:
@@ -238,7 +237,6 @@ def train_repair(
             tell(len(figures))
     repair, converged = _trained(examples, variant, max_inducing, 0)
     return TrainedRepair(
-        repair,
         variant,
         len(examples.scores),
         int(examples.triggering.sum()),
@@ -246,6 +244,9 @@ def train_repair(
         max_inducing,
         converged,
         _ITERATIONS,
+        repair.sure,
+        repair.below,
+        repair,
     )
 
 

@@ -25,7 +25,7 @@ from .repair.fine_tuning import (
 )
 from .html.page import HtmlReport as HtmlReport, write_html_report as write_html_report
 from .mlflow_run import MlflowRun as MlflowRun, log_to_mlflow as log_to_mlflow
-from .ranking import ranking_document as ranking_document
+from .analyses import ranking_document as ranking_document
 from .repair.recipes import (
     recipes_document as recipes_document,
     write_front as write_front,

@@ -1,20 +1,52 @@
-"""EdgeFlare's own analyses of campaigns' stored answers: soundness and agreement."""
+"""EdgeFlare's own analyses of campaigns' stored answers: soundness, agreement and the ranking."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from edgeflare._internal.text import (
+    NOTHING,
+    margin_text,
+    number_text,
+    p_value_text,
+    percent_text,
+    size_text,
+)
 from edgeflare.analysis.agreement import Agreements, agreements
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.analysis.campaign_verdict import TONES, campaign_soundness
+from edgeflare.analysis.ranking.candidates import (
+    CompareSettings,
+    Comparison,
+    rank_candidates,
+    run_models,
+)
+from edgeflare.analysis.ranking.paired_tests import Duel
+from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
+from edgeflare.analysis.ranking.scores import Estimate
 from edgeflare.analysis.soundness import Soundness
+from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKind
+from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
+from edgeflare.campaign.comparison import candidates_named
+from edgeflare.campaign.events import BatchProgress
 from edgeflare.campaign.settings.flags import Flag
-from edgeflare.document import Block, Item, Listing, Section, Text
-from edgeflare.errors import UsageError
+from edgeflare.document import Block, Column, Heading, Item, Listing, Section, Table, Text
+from edgeflare.errors import ModelError, UsageError
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
+
+_DUELS_SHOWN = 45
+_decimal = partial(number_text, digits=1)
+_VERDICTS = {"sound": "is sound", "worse": "is worse", "cannot-tell": "is undecided"}
+_P_MEANS = (
+    "what decides is p, of the paired permutation test (how likely so great a difference is by "
+    "chance): a tie where it is above"
+)
 
 
 class SoundnessSettings(BaseModel):
@@ -73,4 +105,223 @@ class _Agreement(Analysis[AgreementSettings, Agreements]):
         yield from agreement_blocks(result.pairs, result.every_device)
 
 
-SOUNDNESS, AGREEMENT = _Soundness(), _Agreement()
+_FAILED = 3
+
+
+class _Compare(Analysis[CompareSettings, Comparison]):
+    """``compare``; candidates that are model files are run first."""
+
+    name = "compare"
+    about = "Rank candidate deployed models of one original by how hard they are to make deviate."
+    settings, result = CompareSettings, Comparison
+    scope = "campaigns"
+    argument = Flag(
+        "candidates",
+        metavar="CANDIDATE...",
+        help="Deployed model files, folders (or addresses) of campaigns or of comparisons, or both.",
+    )
+    each = "candidate"
+
+    def run(
+        self, campaign: Sequence[Path], settings: CompareSettings, context: RunContext
+    ) -> Comparison:
+        candidates = candidates_named(campaign, level=settings.level)
+        ran = run_models(candidates, settings, progress=context.batch, **context.reach)
+        failed = ran.failed if ran else {}
+        if len(candidates) - len(failed) < 2:
+            why = "; ".join(f"{name}: {text}" for name, text in failed.items())
+            error = ModelError(
+                "fewer than two candidates are left, so that there is nothing to rank; not ranked: "
+                f"{why}"
+            )
+            error.exit_code = _FAILED
+            raise error
+        return rank_candidates(candidates, ran, settings)
+
+    def go_on(self, last: BatchProgress) -> str:
+        folder = last.folder.parent
+        return (
+            f"The candidates' campaigns lie in {folder}; the same command with --out "
+            f"{shlex.quote(str(folder))} goes on from there"
+        )
+
+    def advice(self, result: Comparison) -> str:
+        return f"The candidates' campaigns are in {result.folder}" if result.folder else ""
+
+    def exit_code(self, result: Comparison) -> int:
+        return _FAILED if result.failed else 0
+
+    def sections(self, result: Comparison) -> Iterator[Section]:  # type: ignore[override]
+        yield Section("ranking", "", (*ranking_document(result.ranking, result.failed),))
+
+
+def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]:
+    """Return verdicts, candidates, pairs and notes; `failed` has candidates that failed."""
+    verdicts = filter(None, (ranking.accuracy_verdict, ranking.success_verdict))
+    about = (
+        f"{ranking.seeds} seeds that all have finished; approximate intervals of "
+        f"{percent_text(ranking.level)}, accuracy's of 95 %; queries are those of the searches "
+        "that found a trigger:"
+    )
+    return [
+        *_soundness_first(ranking),
+        Text(ranking.verdict, "strong"),
+        *map(Text, verdicts),
+        *_soundness(ranking),
+        Heading("Candidates"),
+        Table(_candidates(ranking), ranking.candidates, about),
+        *_differences(ranking),
+        Listing(tuple(Item(f"not ranked: {name}: {why}") for name, why in failed.items())),
+        *(_duels(ranking) if len(ranking.duels) <= _DUELS_SHOWN else []),
+        Listing(tuple(Item(sentence, "warn", "note:") for sentence in ranking.notes)),
+        Listing(tuple(Item(f"Differences: {sentence}") for sentence in ranking.differences)),
+    ]
+
+
+def _soundness_first(ranking: Ranking) -> list[Block]:
+    """Return in a line what each candidate's verdict is, which comes before any rank."""
+    judged = [
+        (candidate.name, candidate.soundness.verdict)
+        for candidate in ranking.candidates
+        if candidate.soundness
+    ]
+    words = (f"{name} {_VERDICTS[verdict]}" for name, verdict in judged)
+    return [Text(f"{_against(ranking)} {', '.join(words)}.", "strong")] if judged else []
+
+
+def _against(ranking: Ranking) -> str:
+    """Return what candidates are held against; without references their labels alone tell."""
+    judged = [
+        candidate.soundness for candidate in ranking.candidates if candidate.soundness is not None
+    ]
+    has_references = any(one.references or one.left_out for one in judged)
+    return "Against healthy references" if has_references else "Against the original"
+
+
+def _soundness(ranking: Ranking) -> list[Block]:
+    """Return each candidate's verdict; nothing where none has any."""
+    judged = [
+        (candidate.name, candidate.soundness)
+        for candidate in ranking.candidates
+        if candidate.soundness is not None
+    ]
+    items = tuple(
+        Item(
+            " ".join([soundness_sentence(found), *evidence_sentences(found)]),
+            TONES[found.verdict],
+            f"{name}:",
+        )
+        for name, found in judged
+    )
+    return [Heading(_against(ranking)), Listing(items)] if items else []
+
+
+def _candidates(ranking: Ranking) -> tuple[Column, ...]:
+    ties = {
+        candidate.name: sum(
+            duel.verdict == "tie" and candidate.name in (duel.first, duel.second)
+            for duel in ranking.duels
+        )
+        for candidate in ranking.candidates
+    }
+    by_queries = ranking.measure == "queries"
+    text = _decimal if by_queries else margin_text
+
+    def value(one: RankedModel) -> str:
+        return _bounded(text, one.value.value, one.value.low, one.value.high)
+
+    def accuracy(one: RankedModel) -> str:
+        found = one.figures.accuracy
+        return (
+            NOTHING if found is None else _bounded(percent_text, found.rate, found.low, found.high)
+        )
+
+    return (
+        Column("place", 0, lambda one: str(one.place)),
+        Column("candidate", 0, lambda one: one.name, text=True),
+        Column("mean rank", 0, lambda one: number_text(one.mean_rank, 1), optional=True),
+        Column("queries counted" if by_queries else ranking.measure, 0, value),
+        Column("ties with", 9, lambda one: str(ties[one.name])),
+        Column("accuracy", 10, accuracy),
+        Column("deviating seeds", 8, lambda one: str(one.figures.seed_deviates)),
+        Column("success", 5, lambda one: percent_text(one.figures.success_rate)),
+        Column("queries", 7, lambda one: _count(one.figures.queries)),
+        Column("median", 4, lambda one: _count(one.figures.queries_median)),
+        Column("L2", 3, lambda one: number_text(one.figures.l2)),
+        Column("size", 6, lambda one: size_text(one.size)),
+        Column("ms", 6, _milliseconds),
+    )
+
+
+def _differences(ranking: Ranking) -> list[Block]:
+    """Return how the candidates' detections differ on the seeds as they are; nothing of others."""
+    rows = [candidate for candidate in ranking.candidates if candidate.differences is not None]
+
+    def kind_column(kind: DifferenceKind) -> Column:
+        return Column(KIND_WORDS[kind], 0, lambda row: f"{row.differences.inputs_by_kind[kind]:,}")
+
+    def share(row: RankedModel) -> str:
+        counts = row.differences
+        return percent_text(counts.differing / counts.inputs if counts and counts.inputs else None)
+
+    def objects(row: RankedModel) -> str:
+        return "" if row.differences is None else kinds_text(row.differences.kinds)
+
+    columns = (
+        Column("candidate", 0, lambda row: row.name, text=True),
+        Column("seeds that differ", 0, share),
+        *map(kind_column, DIFFERENCE_KINDS),
+        Column("objects", 1, objects, text=True),
+    )
+    about = "Seeds that differ as they are, and of those the number with each kind:"
+    return [Heading("Detections on the seeds"), Table(columns, rows, about)] if rows else []
+
+
+def _bounded(words: Callable[[float], str], *numbers: float) -> str:
+    """Return a number with its lower and upper bound."""
+    number, low, high = map(words, numbers)
+    return f"{number} [{low}, {high}]"
+
+
+def _count(one: Estimate | None) -> str:
+    return NOTHING if one is None else _bounded(_decimal, one.value, one.low, one.high)
+
+
+def _milliseconds(one: RankedModel) -> str:
+    seconds = one.figures.seconds_per_inference
+    return NOTHING if seconds is None else f"{1000 * seconds:.3g}"
+
+
+def _duels(ranking: Ranking) -> list[Block]:
+    level = ranking.duels[0].level
+    about = (
+        "Seed by seed, the first less the second; each approximate interval of "
+        f"{percent_text(level, 2)}; {_P_MEANS} {number_text(1 - level, 4)}, so that all verdicts "
+        f"together have {percent_text(ranking.level)}:"
+    )
+    digits = 1 if ranking.measure == "queries" else 3
+    success = {(duel.first, duel.second): duel for duel in ranking.success}
+
+    def difference(duel: Duel) -> str:
+        value, low, high = (f"{one:+.{digits}f}" for one in (duel.difference, *duel.interval))
+        return f"{value} [{low}, {high}]"
+
+    def by_success(duel: Duel) -> str:
+        other = success.get((duel.first, duel.second))
+        return "" if other is None else f"{p_value_text(other.p)} {other.verdict}"
+
+    def verdict(duel: Duel) -> str:
+        return f"{duel.verdict}, too few seeds" if duel.too_few else duel.verdict
+
+    columns = (
+        Column("first", 0, lambda duel: duel.first, text=True),
+        Column("second", 0, lambda duel: duel.second, text=True),
+        Column(f"difference in {ranking.measure}", 0, difference),
+        Column("p", 0, lambda duel: p_value_text(duel.p)),
+        Column("harder to make deviate", 0, verdict, text=True),
+        Column("by success (p)", 5, by_success, text=True, optional=True),
+    )
+    return [Heading("Pairs"), Table(columns, ranking.duels, about)]
+
+
+SOUNDNESS, AGREEMENT, COMPARE = _Soundness(), _Agreement(), _Compare()

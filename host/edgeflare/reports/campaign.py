@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from edgeflare._internal.text import counted, margin_text, number_text, percent_text
 from edgeflare.analysis.limits import LimitCheck
-from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.summary import NO_SEARCH, ControlFigures, Summary
 from edgeflare.answers.oracles import MARGIN_FLOOR, is_measured, traits_in
 from edgeflare.document import (
@@ -24,6 +23,7 @@ from edgeflare.reports.survey.document import survey_key_figures
 from edgeflare.reports.survey.faults import faults_key_figures
 from edgeflare.words.devices import runtime_words
 from edgeflare.words.faults import coverage_words
+from edgeflare.words.inputs import units_of
 
 MOST_SHOWN = 10
 """Number of pairs, triggers and inputs shown; the rest is counted."""

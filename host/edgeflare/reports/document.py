@@ -91,7 +91,7 @@ def print_document(blocks: Iterable[Block], console: Console | None = None) -> N
             case Text(text, tone):
                 _print(console, escape(clean_text(text, lines=True)), tone)
             case CommandLine(text) | Prose(brief=text) if text:
-                _print(console, escape(clean_text(text)))
+                _print(console, escape(clean_text(text, lines=True)))
             case Listing(items) if items:
                 for item in items:
                     _print_item(console, item)

@@ -19,8 +19,10 @@ from sqlalchemy import (
     func,
     insert,
     inspect,
+    literal,
     or_,
     select,
+    union_all,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
@@ -156,16 +158,15 @@ def seed_count(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(_SEEDS)).scalar_one()
 
 
-_REFERENCES = " UNION ALL ".join(
-    [
-        "SELECT 'seeds', count(*), max(position) FROM seeds",
-        *(
-            f"SELECT '{table.name}', count(*), 0 FROM {table.name} "  # noqa: S608 - our own names
-            "WHERE seed NOT IN (SELECT position FROM seeds)"
-            for table in tables.metadata.sorted_tables
-            if "seed" in table.c
-        ),
-    ]
+_REFERENCES = union_all(
+    select(literal(_SEEDS.name), func.count(), func.max(_SEEDS.c.position)),
+    *(
+        select(literal(table.name), func.count(), literal(0)).where(
+            table.c.seed.not_in(select(_SEEDS.c.position))
+        )
+        for table in tables.metadata.sorted_tables
+        if "seed" in table.c
+    ),
 )
 
 
@@ -177,7 +178,7 @@ def check_references(connection: Connection, folder: Path) -> None:
     """
     if connection.dialect.name != "sqlite":
         return
-    counts = connection.exec_driver_sql(_REFERENCES).all()  # as text: nothing is to be compiled
+    counts = connection.execute(_REFERENCES).all()
     (name, count, last), *orphans = counts
     missing = {} if last is None or last < count else {name: last + 1 - count}
     found = {name: number for name, number, _ in orphans if number}

@@ -217,7 +217,17 @@ def _parsed(name: str, options: Mapping[str, Any]) -> Any:
     known = _option_names(kind)
     unknown = next((option for option in options if option not in known), None)
     if unknown is not None:
-        raise _refused(name, _no_option(unknown), known)
+        having = []
+        for other in _built_in():
+            with suppress(UsageError):  # one that can't be loaded
+                having += [other] if unknown in _option_names(_entry(other)[0]) else []
+        verb = "has" if len(having) == 1 else "have"
+        raise _refused(
+            name,
+            f"there is no option {unknown!r}"
+            + (f" ({', '.join(having)} {verb} it)" if having else ""),
+            known,
+        )
     try:
         return TypeAdapter(kind).validate_python(options)
     except ValidationError as error:
@@ -235,21 +245,9 @@ def _option_names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(kind.model_fields)
 
 
-def _no_option(option: str) -> str:
-    having = []
-    for name in _built_in():
-        with suppress(UsageError):  # one that can't be loaded
-            having += [name] if option in _option_names(_entry(name)[0]) else []
-    return f"there is no option {option!r}" + (
-        f" ({', '.join(having)} {'has' if len(having) == 1 else 'have'} it)" if having else ""
-    )
-
-
 def _problem(error: ValidationError) -> str:
-    """Return what is wrong with the first invalid option; an unknown one comes before others."""
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    """Return what is wrong with the first invalid option."""
+    first = error.errors()[0]
     option = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return _no_option(option)
     message: str = first["msg"].removeprefix("Value error, ")
     return f"option {option!r}: {message}" if option else message

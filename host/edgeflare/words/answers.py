@@ -1,21 +1,26 @@
 """What is said of answers: of how outputs are read, how far two are apart, and what a report is about."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from edgeflare._internal.text import counted, number_text, percent_text, shape_text
+from edgeflare._internal.text import counted, distinct_number, number_text, percent_text, shape_text
+from edgeflare.statistics import Spread
 from edgeflare.types import ValueMeasure
 
 
 class ReportWords(NamedTuple):
     """How reports word what is found of a kind; `deviate` and `where_sure` are of the survey.
 
+    `distance` is what a distance is, `apart` how far answers are apart, in `unit` ("%": hundredths).
     `margin` is what a margin is, `severity` how one deviation is worse than another ({margin} is
     filled in), `beside` where there is a trigger near nearly every seed, `severer` what finds worse
     ones ("": nothing), `limit` the limit that is recommended first, and `unpaired` names findings
     without a key of `Card.pairs`.
     """
 
+    distance: str = "the distance of both models' answers"
+    apart: str = "are {} apart"
+    unit: Literal["", " %"] = ""
     deviate: str = "differently"
     where_sure: str = " on which the original is sure"
     margin: str = "how sure a model is of its answer"
@@ -35,23 +40,63 @@ DETECTION_MARGIN = (
 )
 """What a margin of detections is; `edgeflare.detections.Difference` has each kind's."""
 
-OF_SCORES = ReportWords(margin="how far a model's most probable class is above its next one")
+OF_SCORES = ReportWords(
+    distance="the share of probability that both models put on different classes",
+    apart="put {} of the probability on different classes",
+    unit=" %",
+    margin="how far a model's most probable class is above its next one",
+)
 OF_TRANSCRIPTS = ReportWords(
+    distance="the share of the words in which both models differ",
+    apart="differ in {} of the words",
+    unit=" %",
     margin="that of the least sure of the words that differ",
     severer="",  # of transcripts the strategy boundary has no such budget
 )
 OF_VALUES = ReportWords(
+    distance="the distance of both models' answers, by the campaign's measure",
     where_sure="",
     severity="how far apart both answers to the worst trigger are",
     beside="whose answers are just further apart than the tolerance",
     severer="look for triggers with answers further apart with --device-budget 8",
 )
 OF_DETECTIONS = ReportWords(
+    distance="the largest difference of both models' scores of an object",
+    apart="differ by {} in the score of an object",
     deviate="differently, and the original is sure of it,",
     where_sure="",
     margin=DETECTION_MARGIN,
     limit="max_lost",
     unpaired="NaN, infinity or no answer",
+)
+OF_TAGS = OF_DETECTIONS._replace(
+    distance="the largest difference of both models' scores of a label"
+)
+
+# What models answer with, by --task
+SCORE_TASKS: Mapping[str, str] = {"classification": "a score for each class, of which one is meant"}
+TAG_TASKS: Mapping[str, str] = {
+    "multi-label": "a score for each class, of which any number may be meant"
+}
+DETECTION_TASKS: Mapping[str, str] = {"detection": "boxes with classes and scores"}
+VALUE_TASKS: Mapping[str, str] = {
+    "dense": "a map: a label or a value for each pixel",
+    "embedding": "a vector that is compared by its direction",
+    "vector": "numbers",
+}
+TEXT_MODELS = "models that return text"
+
+# What the built-in oracles compare
+DECIDES_DIFFERENTLY = "the deployed model decides differently"
+DETECTS_OTHERS = "the deployed model detects other objects"
+ANSWERS_TOO_FAR = "both models' answers are more than {tolerance:g} apart"
+BY_OBJECTS = (
+    "an object lost, seen by the deployed model alone, of another class or at another place"
+)
+BY_TOLERANCE = "scores or values further apart than --tolerance, whatever the class"
+LARGEST_DISTANCE = (
+    "the largest distance of the answers that is no deviation, such as tolerance = 0.1 "
+    "(--tolerance 0.1); of scores of classes it is their total variation distance"
 )
 
 MEASURES: Mapping[ValueMeasure, str] = {
@@ -86,6 +131,51 @@ NO_OTHER_WORDS = "There is no trigger with other words."
 NO_OTHER_WORDS_NOW = "No input deviates now."
 BOTH_RETURN = "{}: the original returns {}, the deployed model {}"
 NOT_FINITE = "NaN or infinity among the values"
+SCORES_NOT_FINITE = "NaN or infinity among its scores"
+BROKEN = "NaN or infinity in an answer"
+MEAN_IOU = "median mean IoU on the seeds"
+
+
+def apart_words(words: ReportWords, distance: float, limit: float) -> tuple[str, str]:
+    """Return how far answers are apart, and the largest distance that is allowed.
+
+    The distance has enough digits to differ from the limit.
+    """
+    factor = 100 if words.unit else 1
+    apart = f"{distinct_number(factor * distance, factor * limit)}{words.unit}"
+    return words.apart.format(apart), f"{factor * limit:g}{words.unit}"
+
+
+def alike_but_apart(label: int | None, distance: float) -> str:
+    """Return how far two answers are apart that are of one label, if of any."""
+    if label is None:
+        return f"answers {distance:.2g} apart"
+    return f"{label} both times, with scores {distance:.2g} apart"
+
+
+def no_tolerance(answers: str) -> str:
+    """Return why answers have no tolerance, as the template of an error."""
+    return f"{{task}} has no tolerance: its answers are {answers}; leave {{tolerance}} out"
+
+
+def values_of_shape(shape: Sequence[int]) -> str:
+    """Return an answer of values in words."""
+    return f"values of shape {list(shape)}"
+
+
+def spread_of_distances(
+    distances: Spread, measure: ValueMeasure, tolerance: float | None, by_element: bool
+) -> tuple[str, str]:
+    """Return the median of distances of values, and what they are."""
+    name = MEASURES[measure].removeprefix("the ")
+    bound = tolerance_bound(tolerance, by_element=by_element)
+    return f"median {distances.median:.3g}", f"90 % at most {distances.p90:.3g}; {name}{bound}"
+
+
+def distance_is(measure: ValueMeasure, tolerance: float | None) -> str:
+    """Return what the distance of two answers of values is, and which is a deviation."""
+    deviates = "" if tolerance is None else f"; above {tolerance:g} it is a deviation"
+    return f"The distance of two answers is {MEASURES[measure]}{deviates}."
 
 
 def tolerance_bound(tolerance: float | None, *, by_element: bool) -> str:

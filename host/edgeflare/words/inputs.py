@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeflare._internal.text import counted
 
@@ -241,3 +241,24 @@ _FAMILIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
         f"{params['share']:.0%} at the {params['end']} from input {params['partner'] + 1}"
     ),
 }
+
+
+class Units(NamedTuple):
+    """The units of distances: of L2, of Linf, and the largest possible Linf.
+
+    `farther` is a strategy for such inputs that goes away from the seeds, "" where there is none.
+    """
+
+    l2: str
+    levels: str
+    most_levels: int
+    farther: str = ""
+
+
+_IMAGES = Units("pixels from 0 to 1", "levels", 255, "dflare")
+_AUDIO = Units("samples from -1 to 1", "levels of 16 bits", 65_534)
+
+
+def units_of(sample_rate: int | None) -> Units:
+    """Return the units of distances; `sample_rate` is that of audio in Hz, None for images."""
+    return _IMAGES if sample_rate is None else _AUDIO

@@ -4,6 +4,7 @@ import math
 
 from edgeflare._internal.text import distinct_number, first_names
 from edgeflare.analysis.limits import LimitCheck
+from edgeflare.words.answers import apart_words
 
 _WHAT_SEEDS_ARE = {"max_seed_deviation_rate": "answered", "max_confident_deviation": "surveyed"}
 _UNTOLD = "can't be told, and counts as crossed: "
@@ -177,7 +178,8 @@ def _max_severity(check: LimitCheck) -> str:
 def _max_disagreement(check: LimitCheck) -> str:
     if check.value is None:
         return f"no triggering input was found, at most {_percent(float(check.limit))} may be"
-    apart, most = check.figures.kind.apart_words(check.value, float(check.limit))
+    words = check.figures.kind.report_words
+    apart, most = apart_words(words, check.value, float(check.limit))
     return (
         f"of {check.figures.total} triggering inputs the models' answers to the worst one {apart}, at "
         f"most {most} may be{_crossing(check, 'above it')}"

@@ -105,7 +105,7 @@ def unclear_places(ranking: Ranking) -> tuple[str, ...]:
 
 def _means(ranking: Ranking) -> str:
     if ranking.measure == "disagreement":
-        return ranking.kind.disagreement
+        return ranking.kind.report_words.distance
     return _MEANS[ranking.measure]
 
 

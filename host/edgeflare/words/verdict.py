@@ -6,7 +6,6 @@ from pathlib import Path
 
 from edgeflare._internal.text import capitalized, counted, number_text, percent_text
 from edgeflare.analysis.campaign_verdict import Verdict
-from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.summary import Summary
 from edgeflare.answers.oracles import traits_in
 from edgeflare.campaign.pair.health import UnusableAnswers
@@ -14,6 +13,7 @@ from edgeflare.campaign.replay.results import ReplayState
 from edgeflare.campaign.status import CampaignStatus
 from edgeflare.store import is_address
 from edgeflare.words.faults import coverage_words, fault_title, rate_words
+from edgeflare.words.inputs import units_of
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
 
 _OTHER_STATES: tuple[tuple[ReplayState, str], ...] = (

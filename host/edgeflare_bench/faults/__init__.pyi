@@ -18,11 +18,6 @@ from .evaluation import (
 from .graph_edit import Inapplicable as Inapplicable, Parameters as Parameters
 from .healthy import Healthy as Healthy, healthy_models as healthy_models
 from .originals import Original as Original, open_original as open_original
-from .report import (
-    fault_document as fault_document,
-    fault_report as fault_report,
-    write_fault_report as write_fault_report,
-)
 from .suite import (
     FAULTS_ABOUT as FAULTS_ABOUT,
     Evaluated as Evaluated,

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.flags import problems_of
+from edgeflare._internal.records import JsonRecord
 from edgeflare.campaign.batch import check_free, description, opened_folder, write_description
 from edgeflare.campaign.settings.models import Section
 from edgeflare.errors import UsageError
@@ -38,6 +39,7 @@ from edgeflare_bench.faults.healthy import Healthy, healthy_models
 from edgeflare_bench.faults.originals import ORIGINALS, Original, open_original
 from edgeflare_bench.faults.witness import find_witness
 from edgeflare_bench.suite import SuiteAbout
+from edgeflare_bench.words.faults import outcome
 
 NAME = "faults"
 FAULTS_ABOUT = SuiteAbout(
@@ -82,7 +84,7 @@ class FaultSuite(Section):
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Evaluated(JsonRecord):
     """One model of the suite.
 
     A fault (`size` is given) has a `witness` and its `strength`, or a sentence `without`: why it
@@ -105,28 +107,8 @@ class Evaluated:
     @property
     def words(self) -> str:
         """What came out, in a few words."""
-        if self.without:
-            return self.without
-        verdict = self.surveys[QUERIES].verdict
-        if not self.size:
-            return verdict
-        search = self.searches["survey"]
-        return (
-            f"{verdict}, {'found' if search.found else 'not found'} after {search.queries} queries"
-        )
+        return outcome(self, QUERIES)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names."""
-        values: dict[str, Any] = _EVALUATED.dump_python(self, mode="json")
-        return values
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Evaluated":
-        """Read what `to_json` returned. Raises ValueError for damage."""
-        return _EVALUATED.validate_python(values)
-
-
-_EVALUATED = TypeAdapter(Evaluated)
 
 Watch: TypeAlias = Callable[[Evaluated], None]
 """Is told of each model as soon as it is evaluated."""

@@ -4,11 +4,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from edgeflare._internal.files import is_open_to_others
 from edgeflare._internal.flags import Flag
-from edgeflare.cli.options import Insecure, TlsCaFile, TlsCert, TlsKey, with_settings
+from edgeflare.cli.options import with_settings
+from edgeflare.cli.settings import TlsSettings
 from edgeflare.cli.terminal import echo_err
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def _say_exposed(key: Path | None) -> None:
         echo_err(f"note: others on this machine may read the private key {key}: `{command}`")
 
 
-class WorkerSettings(BaseModel):
+class WorkerSettings(TlsSettings):
     """``worker``."""
 
     scheduler: Annotated[str, Flag("scheduler")] = Field(
@@ -51,24 +52,18 @@ class WorkerSettings(BaseModel):
 
 
 @with_settings(lambda: WorkerSettings, "worker")
-def worker(
-    settings: WorkerSettings,
-    tls_ca_file: TlsCaFile = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    insecure: Insecure = False,
-) -> None:
+def worker(settings: WorkerSettings) -> None:
     """Offer this host's devices to campaigns that run elsewhere (edgeflare run --dask)."""
     from edgeflare_lab.distributed import Tls, run_worker, silence_dask
 
     silence_dask()
-    _say_exposed(tls_key)
+    _say_exposed(settings.tls_key)
     run_worker(
         settings.scheduler,
         inventory=settings.inventory,
         devices=settings.devices,
         name=settings.name,
-        tls=Tls(tls_ca_file, tls_cert, tls_key),
-        insecure=insecure,
+        tls=Tls(settings.tls_ca_file, settings.tls_cert, settings.tls_key),
+        insecure=settings.insecure,
         on_start=echo_err,
     )

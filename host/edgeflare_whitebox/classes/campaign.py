@@ -207,7 +207,9 @@ def find_classes(store: Store, settings: ClassesSettings, context: RunContext) -
     """Return what `classes_of_campaign` does, of an open campaign; nothing is stored."""
     model = stored_original(store, settings.original)
     model.kind.check_classes(
-        f"classes are compared by models' decisions for them, and {model.path.name} {model.returns}"
+        UsageError(
+            f"classes are compared by models' decisions for them, and {model.path.name} {model.returns}"
+        )
     )
     answers = _Answers(store)
     notices = answers.notices

@@ -120,8 +120,10 @@ def make_constraint(
 def check_class_scores(strategy: str, seed: Seed) -> None:
     """Raise UsageError where the models answer with something else than scores of classes."""
     seed.kind.check_classes(
-        f"strategy {strategy} follows the gradient of a class score, which these models' answers "
-        "don't have; state --strategy boundary"
+        UsageError(
+            f"strategy {strategy} follows the gradient of a class score, which these models' answers "
+            "don't have; state --strategy boundary"
+        )
     )
 
 

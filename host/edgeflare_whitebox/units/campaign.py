@@ -31,7 +31,6 @@ from edgeflare_whitebox.units.hypotheses import (
     CLASS,
     DEVIATES,
     FAMILY,
-    SAMPLE_HYPOTHESES,
     Hypothesis,
     InputRecord,
     built_in_hypothesis,
@@ -40,6 +39,7 @@ from edgeflare_whitebox.units.hypotheses import (
 from edgeflare_whitebox.units.inspection import UnitScore, UnitScores, inspect_units
 from edgeflare_whitebox.units.measures import MEASURES, MeasureName
 from edgeflare_whitebox.words.inspections import NOT_REMADE, unit_notices, unscored
+from edgeflare_whitebox.words.names import SAMPLE_HYPOTHESES
 
 _FACT = "units"
 _UNREAD = np.zeros(0, np.uint8)
@@ -136,7 +136,7 @@ class UnitsSettings(InspectionSettings):
     measures: Annotated[tuple[str, ...], Flag("--measure", metavar="NAME")] = Field(
         (), description="pearson, mutual-information or f1; may be repeated. By default all."
     )
-    layers: Annotated[tuple[str, ...], layers_flag("all outputs of activation functions")] = ()
+    layers: Annotated[tuple[str, ...], layers_flag()] = ()
     inputs: Annotated[tuple[str, ...], Flag("--inputs", metavar="SET")] = Field(
         UNSELECTED,
         description="seeds, survey or triggers, may be repeated; or all. By default seeds and survey, which "

@@ -10,21 +10,12 @@ from edgeflare._internal import plugins
 from edgeflare.errors import UsageError
 from edgeflare.survey.features import FeatureSet
 from edgeflare.types import Sample
+from edgeflare_whitebox.words.names import SAMPLE_HYPOTHESES
 
 DEVIATES, CLASS, FAMILY = "deviates", "class", "family"
 _WHOLE = 100
 """Per cent of the variance."""
 
-SAMPLE_HYPOTHESES: Mapping[str, str] = {
-    "brightness": "mean brightness of the image, 0 to 255",
-    "contrast": "standard deviation of the image's values, of 255",
-    "edges": "edge density: mean step between neighbouring pixels, of 255",
-    "blur": "share of the variance that isn't within 2 x 2 pixels, in per cent: 100 has no fine detail",
-    "level": "root mean square of the audio, in per cent of full scale",
-    "peak": "largest value of the audio, in per cent of full scale",
-    "silence": "share of 20 ms windows of the audio that are silent, in per cent",
-}
-"""The built-in hypotheses on a sample alone, by name, in words; the last three are of audio."""
 _FEATURES = {
     "brightness": "mean brightness",
     "contrast": "contrast (standard deviation)",
@@ -62,7 +53,7 @@ class InputRecord(NamedTuple):
     group: str = ""
 
 
-HypothesisFunction: TypeAlias = Callable[[InputRecord], "float | bool | None"]
+HypothesisFunction: TypeAlias = Callable[[InputRecord], float | bool | None]
 """Returns a hypothesis' value on an input: finite, or None where it says nothing of this input."""
 
 

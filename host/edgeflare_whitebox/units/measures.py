@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import extras
 from edgeflare.statistics import upper_bound
+from edgeflare_whitebox.words.names import MEASURES_OF_UNITS
 
 _Floats = NDArray[np.float64]
 _Groups = NDArray[np.int64]
@@ -27,9 +28,7 @@ JOINT_RECORDS = 4096
 FEWEST = 10
 """Number of inputs of either value that a binary hypothesis needs for a score."""
 MEASURES: Mapping[MeasureName, str] = {
-    "pearson": "correlation of a unit's activation and the hypothesis, -1 to 1",
-    "mutual-information": f"information of a unit's activation in {BINS} bins on the hypothesis, in bits",
-    "f1": "how well all units of a layer together predict a binary hypothesis on held-out inputs",
+    name: MEASURES_OF_UNITS[name].format(bins=BINS) for name in MEASURE_NAMES
 }
 """The measures by name, in words; the last one is of a whole layer."""
 _ORDER = 4

@@ -12,9 +12,9 @@ from edgeflare.campaign import BatchProgress, Step
 from edgeflare.store import Store
 from edgeflare_bench.cells import Cell, cells, open_bench
 from edgeflare_bench.report import bench_report
+from edgeflare_bench.reports.writing import write_report
 from edgeflare_bench.run import resume_bench, run_bench
 from edgeflare_bench.suite import Suite, load_suite
-from edgeflare_bench.writing import write_report
 
 SUITE = """
 name = "trial"

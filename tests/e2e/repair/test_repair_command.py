@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from virtual_board import VirtualBoard, within
 from edgeflare import search
 from edgeflare.answers.oracles import margin
 from edgeflare.answers.outputs import load_repair, save_repair
-from edgeflare.repair import HELD_OUT, examples_of, train_campaign
+from edgeflare.repair import HELD_OUT, RepairedCampaign, examples_of, train_campaign, train_repair
 from edgeflare.reports import SNIPPETS
 from edgeflare.store import Store
 from edgeflare.types import TRIGGERS, Outputs
@@ -117,6 +118,20 @@ def test_a_new_search_is_bounded_and_says_what_it_may_cost(copy: Path, tmp_path:
         queries = [one.seed_queries + one.search_queries for one in store.outcomes()]
     assert sum(queries) <= 300
     assert "reached its bound" in edgeflare(*args, home=tmp_path).out
+
+
+def test_the_newest_result_of_each_repair_is_in_reports(copy: Path, tmp_path: Path) -> None:
+    ran = edgeflare("analyse", "abstain", "out", "--no-search", "--json", home=tmp_path)
+    assert ran.code == 0, ran.err
+    trained = train_repair(examples_of(copy), max_inducing=0.4, random_seeds=1)
+    repaired = RepairedCampaign("r.npz", "", 0, "dflare", replace(trained, repair=None))
+    with Store.open(copy) as store:
+        store.add_result("train", repaired)
+        assert store.result("train", RepairedCampaign) == repaired
+    threshold = ran.json["abstention"]["threshold"]
+    shown = edgeflare("show", "out", home=tmp_path).out
+    assert f"{threshold:.4g}" in shown
+    assert f"{trained.below:.3f}" in shown
 
 
 @pytest.mark.extended
@@ -246,7 +261,7 @@ def test_repairs_that_cannot_be_made_or_used_are_told(copy: Path, tmp_path: Path
         "a threshold needs 10 at least": edgeflare("repair", "abstain", "few", home=tmp_path),
         "of 5 seed inputs are needed": edgeflare("repair", "train", "few", home=tmp_path),
         "is an .npz file": edgeflare("repair", "train", "out", "--out", "r.bin", home=tmp_path),
-        "there is no snippet in go": edgeflare(
+        "--snippet must be": edgeflare(
             "repair", "abstain", "out", "--snippet", "go", home=tmp_path
         ),
     }

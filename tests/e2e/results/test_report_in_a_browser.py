@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from bench_stores import add_night, figures, red, run_of
 from browser import DESKTOP, PHONE, Browser
-from report_stores import DEVICES, HOSTILE, Planned, many_triggers, plan
+from nights import add_night, figures, red, run_of
+from page_stores import DEVICES, HOSTILE, Planned, many_triggers, plan
 
 from edgeflare import write_html_report
 from edgeflare.nightly.history import History

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
-from report_stores import KEYWORDS, LINES, audio_campaign
+from page_stores import KEYWORDS, LINES, audio_campaign
 
 from edgeflare import write_html_report
 

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answer_stores import NAMES, detection_campaign
 from browser import DESKTOP, PHONE, Browser
+from example_answers import NAMES
+from stores import detection_campaign
 
 from edgeflare import write_html_report
 

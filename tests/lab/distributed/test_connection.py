@@ -9,7 +9,7 @@ import pytest
 from edgeflare import UsageError
 from edgeflare._internal import plugins
 from edgeflare.campaign import FleetConfig
-from edgeflare.cli.options import Scheduler
+from edgeflare.cli.settings import HostsSettings
 from edgeflare_lab.distributed.connection import (
     Tls,
     connection_error,
@@ -82,7 +82,7 @@ def test_a_key_that_others_may_read_is_named_once(
 ) -> None:
     key = tmp_path / "key.pem"
     key.touch()
-    scheduler = Scheduler("tls://lab:8786", None, None, key, insecure=False)
+    scheduler = HostsSettings(dask="tls://lab:8786", tls_key=key)
     for mode, notes in ((0o644, 1), (0o600, 0)):
         key.chmod(mode)
         with pytest.raises(UsageError), scheduler.cluster(FleetConfig()):
@@ -95,6 +95,6 @@ def test_a_cluster_that_cannot_be_loaded_is_told_with_its_distribution(
 ) -> None:
     plugins.load.cache_clear()
     monkeypatch.setitem(sys.modules, "edgeflare_lab.distributed.cli", None)
-    scheduler = Scheduler("tls://lab:8786", None, None, None, insecure=False)
+    scheduler = HostsSettings(dask="tls://lab:8786")
     with pytest.raises(UsageError, match=r"'dask' of.*loaded"):
         scheduler.cluster(FleetConfig())

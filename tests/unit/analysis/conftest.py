@@ -1,3 +1,3 @@
 """The fixtures of this folder's tests."""
 
-from campaign_stores import finished  # noqa: F401
+from stores import finished  # noqa: F401

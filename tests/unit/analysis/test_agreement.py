@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from campaign_stores import AGREE, compared_campaign, pooled_campaign
+from stores import AGREE, compared_campaign, pooled_campaign
 
 from edgeflare.analysis import Compared, EveryDevice, FingerprintDifference, summarize
 from edgeflare.analysis.agreement import cause_of, what_differs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_stores import ENDS, compared_campaign, replay_store, replicated_campaign
+from stores import ENDS, compared_campaign, replay_store, replicated_campaign
 
 import edgeflare
 from edgeflare.analysis import replay_summary, summarize, to_frames

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from answer_stores import depth_maps, detection_campaign, of_kind, value_campaign, values
+from example_answers import depth_maps, of_kind, values
+from stores import detection_campaign, value_campaign
 
 from edgeflare.analysis.corpus import add_to_corpus
 from edgeflare.analysis.ranking.ranking import rank_campaigns
@@ -13,8 +14,8 @@ from edgeflare.errors import UsageError
 from edgeflare.explanation.charge import charge
 from edgeflare.explanation.ladder import Rung
 from edgeflare.nightly.comparison import kinds_checks
+from edgeflare.reports import ranking_document
 from edgeflare.reports.document import to_markdown
-from edgeflare.reports.ranking import ranking_document
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import Output, Status
 

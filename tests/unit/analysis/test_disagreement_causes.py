@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from campaign_stores import compared_campaign, pooled_campaign
+from stores import compared_campaign, pooled_campaign
 
 from edgeflare.analysis.findings import findings
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedInput, Store

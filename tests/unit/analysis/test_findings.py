@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
-from campaign_stores import compared_campaign, pooled_campaign, replicated_campaign
+from stores import compared_campaign, pooled_campaign, replicated_campaign
 
 from edgeflare.analysis.findings import findings, results
 from edgeflare.store import OutcomeRecord, SeedInput, Store

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from campaign_stores import pooled_campaign, replicated_campaign
+from stores import pooled_campaign, replicated_campaign
 
 from edgeflare.analysis import DeviceFigures, Failure, Transfer, summarize
 from edgeflare.reports import export_campaign

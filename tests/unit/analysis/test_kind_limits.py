@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answer_stores import NAMES, detection_campaign, value_campaign, values
+from example_answers import NAMES, values
 from pydantic import ValidationError
 from shown_numbers import numbers
+from stores import detection_campaign, value_campaign
 
 from edgeflare.analysis import LimitCheck, check_limits
 from edgeflare.analysis.outcome_stats import kind_rate

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from campaign_stores import ENDS, pooled_campaign, replay_store
+from stores import ENDS, pooled_campaign, replay_store
 
 from edgeflare.analysis import ReplaySummary, replay_summary, summarize
 from edgeflare.errors import StoreError

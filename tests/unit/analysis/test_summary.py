@@ -75,7 +75,7 @@ def test_label_pairs_and_medians_of_the_found(finished):
 def test_device_models_and_json(finished):
     summary = summarize(finished)
     assert [device["name"] for device in summary.devices] == ["bench pi"]
-    assert summary.models["deployed"] == {"sha256": "bb"}
+    assert summary.models["deployed"]["sha256"] == "bb"
     data = json.loads(json.dumps(summary.to_json(), allow_nan=False))
     assert data["label_pairs"][0] == {"original": 1, "deployed": 0, "count": 3}
     assert data["queries_found"]["mean"] == 40.0

@@ -37,7 +37,8 @@ MOVED = {f"{name}.py" for name in ALIASES} | {"devices/__init__.py", "reports/__
 LAYERS = (
     {"errors", "types", "_version", "assets"},
     {"_internal"},
-    {"statistics", "document", "words/answers", "words/inputs", "words/search"},
+    {"statistics", "document"},
+    {"words/answers", "words/inputs", "words/search"},
     {"answers"},
     {
         "metrics",

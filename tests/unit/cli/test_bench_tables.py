@@ -6,13 +6,18 @@ import re
 import pytest
 from shown_numbers import numbers
 
+from edgeflare.types import Status
 from edgeflare_bench import BenchReport, SearchRow
-from edgeflare_bench.cell_figures import PublishedFigures, cell_figures
+from edgeflare_bench.cell_figures import cell_figures
 from edgeflare_bench.cli import print_bench
 from edgeflare_bench.comparisons import BaselineContrast, Comparison, correlate
+from edgeflare_bench.suite import Published
 
 FULL = "dflare-reference"
 PLAIN = "dflare"
+PUBLISHED = Published(
+    pair="LeNet [1]", strategy=PLAIN, source="paper, table 4", queries=83.97, success=1.0
+)
 
 
 @pytest.fixture(params=[60, 80, 160])
@@ -27,14 +32,14 @@ def search(strategy: str, seed: int, queries: int, *, found: bool = True) -> Sea
         strategy=strategy,
         repeat=0,
         seed_id=f"s/{seed}.png",
-        status="found" if found else "timeout",
-        searched=True,
-        found=found,
-        queries=queries,
-        seconds=queries / 1000,
-        host_queries=1000 * seed,
-        device_queries=queries + 3,
+        status=Status.FOUND if found else Status.TIMEOUT,
+        chain_seed=0,
+        seed_queries=1,
+        search_queries=queries,
+        confirmation_queries=2,
+        host_only_queries=1000 * seed,
         round_trips=queries,
+        seconds=queries / 1000,
     )
     if not found:
         return told
@@ -48,6 +53,7 @@ def contrast(ratio: float | None, p: float) -> BaselineContrast:
         mean=30.0,
         baseline_mean=20.0,
         ratio=ratio,
+        n=3,
         difference=1.5,
         p=p,
         p_holm=p,
@@ -71,7 +77,7 @@ def report(**changes: object) -> BenchReport:
             published=published,
         )
         for strategy, published in (
-            (PLAIN, [PublishedFigures("paper, table 4", 83.97, 1.0)]),
+            (PLAIN, [PUBLISHED]),
             (FULL, []),
         )
     ]

@@ -4,8 +4,8 @@ import dataclasses
 import re
 
 import pytest
-from campaign_stores import pooled_campaign, replicated_campaign
 from shown_numbers import numbers
+from stores import pooled_campaign, replicated_campaign
 
 from edgeflare import summarize
 from edgeflare.analysis import ControlFigures

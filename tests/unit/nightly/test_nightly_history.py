@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bench_stores import BEGIN, add_night, red, run_of
+from nights import BEGIN, add_night, red, run_of
 
 from edgeflare.errors import StoreError
 from edgeflare.nightly.config import KeepConfig

@@ -6,7 +6,7 @@ from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
-from bench_stores import add_night, figures, forty_nights, red, run_of
+from nights import add_night, figures, forty_nights, red, run_of
 
 from edgeflare.nightly.history import History
 from edgeflare.nightly.nights import NIGHT_NAME

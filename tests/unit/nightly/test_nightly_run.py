@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_stores import add_night, red, run_of
+from nights import add_night, red, run_of
 from shown_numbers import numbers
 
 from edgeflare.campaign import BatchProgress, batch

@@ -5,10 +5,10 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from bench_stores import add_night, figures, red, run_of
-from campaign_stores import Ended, candidate
 from junitparser import Error, Failure, JUnitXml, Skipped
+from nights import add_night, figures, red, run_of
 from shown_numbers import numbers
+from stores import Ended, candidate
 
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.events import Notice, Stage, Step

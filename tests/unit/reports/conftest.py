@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from campaign_stores import finished  # noqa: F401
+from stores import finished  # noqa: F401
 
 import edgeflare
 from edgeflare.campaign import demo_config

@@ -1,7 +1,7 @@
 """What reports say of devices that answer differently with the same model."""
 
 import pytest
-from campaign_stores import compared_campaign
+from stores import compared_campaign
 
 from edgeflare import summarize
 from edgeflare.analysis import EveryDevice

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import soundfile
-from report_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
+from page_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
 
 from edgeflare import (
     UsageError,

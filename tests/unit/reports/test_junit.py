@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from campaign_stores import compared_campaign
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+from stores import compared_campaign
 
 from edgeflare.analysis import LimitCheck
 from edgeflare.analysis.limits import LimitFigures

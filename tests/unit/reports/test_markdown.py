@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import cv2
 import numpy as np
 import pytest
-from campaign_stores import compared_campaign
-from report_stores import audio_campaign
+from page_stores import audio_campaign
+from stores import compared_campaign
 
 from edgeflare.analysis import summarize
 from edgeflare.analysis.agreement import Agreement

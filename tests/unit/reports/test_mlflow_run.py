@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from campaign_stores import replay_store, replicated_campaign
 from command import edgeflare
-from report_stores import many_triggers
+from page_stores import many_triggers
+from stores import replay_store, replicated_campaign
 
 from edgeflare.analysis import summarize
 from edgeflare.errors import UsageError

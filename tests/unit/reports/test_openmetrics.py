@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_stores import DEVICES, many_triggers
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from report_stores import DEVICES, many_triggers
 
 from edgeflare.devices import DeviceMinute
 from edgeflare.devices.telemetry import Latencies

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_stores import compared_campaign
+from stores import compared_campaign
 
 from edgeflare.analysis import RunContext, analysis, run_analysis, sections_of
 from edgeflare.errors import UsageError

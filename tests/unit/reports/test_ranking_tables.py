@@ -1,7 +1,7 @@
 """A ranking on the terminal."""
 
 import pytest
-from campaign_stores import Ended, candidate
+from stores import Ended, candidate
 
 from edgeflare import Ranking, rank_campaigns
 from edgeflare.reports import print_document, ranking_document

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 import pytest
-from campaign_stores import compared_campaign, pooled_campaign, replay_store
+from stores import compared_campaign, pooled_campaign, replay_store
 
 from edgeflare import write_html_report
 from edgeflare.analysis import summarize

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 import soundfile
-from report_stores import chirp
+from example_answers import chirp
 
 from edgeflare.reports.media import (
     COLOURS,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_stores import replicated_campaign
 from shown_numbers import numbers
+from stores import replicated_campaign
 
 from edgeflare.analysis import Soundness, summarize
 from edgeflare.analysis.campaign_verdict import Verdict, campaign_verdict

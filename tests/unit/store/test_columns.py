@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from campaign_stores import finished  # noqa: F401
-from report_stores import audio_campaign, many_triggers
+from page_stores import audio_campaign, many_triggers
+from stores import finished  # noqa: F401
 
 from edgeflare.answers.metrics import top_label
 from edgeflare.store import OutcomeRecord, SeedInput, Store, SurveyedSeed, SurveyRecord

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from campaign_damage import DEEP, damage, run
-from campaign_stores import DAY, START, add, compared_campaign, trigger_record
+from corpus_records import DAY, START, add, trigger_record
+from stores import compared_campaign
 
 from edgeflare.answers.columns import output_columns, output_from
 from edgeflare.campaign.status import LIVE_NAME, first_status, write_status

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from edgeflare.analysis.campaign_verdict import check_healthy
 from edgeflare.analysis.ranking.ranking import Ranking, rank_campaigns
-from edgeflare.campaign.batch import BatchWatch, silent
 from edgeflare.campaign.comparison import Candidates, Measure, run_candidates
+from edgeflare.campaign.events import BatchWatch, silent
 from edgeflare.campaign.settings.config import CampaignConfig, config_from, load_config
 from edgeflare.campaign.settings.flags import Flag, FlagsOfCampaign, Typed
 from edgeflare.errors import UsageError

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import distinct_number
 from edgeflare.answers.detections.matching import (
     DIFFERENCE_KINDS,
     Difference,
@@ -20,7 +19,6 @@ from edgeflare.answers.detections.matching import (
 )
 from edgeflare.answers.detections.settings import DetectionConfig
 from edgeflare.answers.detections.words import (
-    BROKEN,
     KIND_VERBS,
     KIND_WORDS,
     class_words,
@@ -41,7 +39,7 @@ from edgeflare.answers.parts import (
 )
 from edgeflare.document import KeyFigure, Section
 from edgeflare.types import Decision, DetectionRules, Detections, Sample
-from edgeflare.words.answers import OF_DETECTIONS
+from edgeflare.words.answers import BROKEN, DETECTION_TASKS, OF_DETECTIONS
 
 if TYPE_CHECKING:
     from edgeflare.answers.detections.figures import DetectionFigures
@@ -51,7 +49,7 @@ class DetectionsKind(AnswerKind[Detections]):
     """Objects with places."""
 
     name = "detections"
-    tasks: ClassVar[Mapping[str, str]] = {"detection": "boxes with classes and scores"}
+    tasks: ClassVar[Mapping[str, str]] = DETECTION_TASKS
     noun = "detections"
     outputs: ClassVar[tuple[str, ...]] = ("detections",)
     boundary = "edgeflare.strategies.boundary.strategy:search_objects"
@@ -59,7 +57,6 @@ class DetectionsKind(AnswerKind[Detections]):
     counts_objects = True
     boundary_options = "detections"
     boundary_noun = "detectors"
-    disagreement = "the largest difference of both models' scores of an object"
     lacks = "pairs of classes"
     is_drawn: ClassVar[bool] = True
     page_part = "differences"
@@ -192,10 +189,6 @@ class DetectionsKind(AnswerKind[Detections]):
             return BROKEN
         return differences_words(original, deployed, name)
 
-    def apart_words(self, distance: float, limit: float) -> tuple[str, str]:
-        by = distinct_number(distance, limit)
-        return f"differ by {by} in the score of an object", f"{limit:g}"
-
     def to_cell(self, answer: Detections) -> Any:
         return self.to_json(answer)
 
@@ -296,23 +289,22 @@ class DetectionsKind(AnswerKind[Detections]):
         ]
 
     def key_figures(self, figures: "DetectionFigures") -> Iterable[KeyFigure]:
-        from edgeflare.answers.detections.tables import key_figures
-
-        return key_figures(figures)
+        yield from later("edgeflare.reports.sections.differences:detection_figures", figures)
 
     def setting_figures(
         self, figures: "DetectionFigures", models: Mapping[str, Any]
     ) -> Iterable[KeyFigure]:
-        from edgeflare.answers.detections.tables import setting_figures
-
-        return setting_figures(figures.settings, models)
+        yield from later(
+            "edgeflare.reports.sections.differences:detector_figures", figures.settings, models
+        )
 
     def sections(
         self, figures: "DetectionFigures", name: Name, *, is_replay: bool = False
     ) -> Iterable[Section]:
-        from edgeflare.answers.detections.tables import differences_section
-
-        yield differences_section(figures, name, is_replay=is_replay, is_located=self.located)
+        settings = {"is_replay": is_replay, "is_located": self.located}
+        yield later(
+            "edgeflare.reports.sections.differences:differences_section", figures, name, **settings
+        )
 
 
 DETECTIONS = DetectionsKind()

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.answers.detections.matching import Difference, differences
-from edgeflare.answers.detections.words import BROKEN, kinds_words, pair_key, score_words
+from edgeflare.answers.detections.words import kinds_words, pair_key, score_words
 from edgeflare.answers.parts import Card
 from edgeflare.types import Detections, Sample
+from edgeflare.words.answers import BROKEN
 
 _MOST_MARKS = 60
 _DIGITS = 4

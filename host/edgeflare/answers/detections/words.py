@@ -22,9 +22,6 @@ KIND_WORDS: Mapping[DifferenceKind, str] = {
 }
 """The kinds of differences of detections; `edgeflare.detections.Difference` tells what each is."""
 
-BROKEN = "NaN or infinity in an answer"
-"""How two answers differ of which one is not finite."""
-
 KIND_VERBS: Mapping[DifferenceKind, str] = {
     "lost": "are lost",
     "ghost": "are ghosts",

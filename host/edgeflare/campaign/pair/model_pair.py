@@ -251,7 +251,7 @@ def _task(
 
 def _check_settings(config: CampaignConfig, kind: AnswerKind[Any], task: Task) -> None:
     """Raise UsageError where something is stated that answers of this task don't have."""
-    answers = f"these models answer with {kind.tasks[task]} ({task})"
+    answers = f"{kind.tasks[task]} ({task})"
     tables = {answered.settings for answered in KINDS}
     for section, table in config:
         for name, field in type(table).model_fields.items() if type(table) in tables else ():
@@ -261,19 +261,19 @@ def _check_settings(config: CampaignConfig, kind: AnswerKind[Any], task: Task) -
             if fitting and task not in fitting and getattr(table, name) != field.default:
                 flag = next((flag.name for flag in flags_in(field)), f"{name} in [{section}]")
                 raise UsageError(
-                    f"{flag} is for --task {', '.join(sorted(fitting))}, and {answers}: leave it out, or "
-                    "state the task"
+                    f"{flag} is for --task {', '.join(sorted(fitting))}, and these models answer with "
+                    f"{answers}: leave it out, or state the task"
                 )
     for whose, model in (("original", config.original), ("deployed", config.deployed)):
         if model.output not in kind.stated_outputs:
             raise UsageError(
-                f"the {whose} model is stated to return {model.output} (--output), and {answers}: leave it out, or "
-                "state another --task"
+                f"the {whose} model is stated to return {model.output} (--output), and these models "
+                f"answer with {answers}: leave it out, or state another --task"
             )
         if model.decoder is not None and task != model.decoder.task:
             raise UsageError(
                 f"the decoder that is stated for the {whose} model is for --task {model.decoder.task}, and "
-                f"{answers}: leave it out, or state the task"
+                f"these models answer with {answers}: leave it out, or state the task"
             )
 
 

@@ -65,26 +65,25 @@ class SurveyInputs:
 
         Raises StoreError where it can't be made again as it was.
         """
-        what = f"the input {answer.number} of the survey from seed {answer.seed_id!r}"
-        family = self._family(answer)
+        family, name = self._family(answer), answer.family
         if family is None:
-            raise StoreError(
-                f"{what} in {self._store.folder} can't be made again: there is no family "
-                f"{answer.family!r}"
-            )
+            raise self._not_made(answer, f"there is no family {name!r}")
         try:
             sample = family.apply(self.seed(answer), answer.params, self.partners)
         except PARAMS_ERRORS as error:
-            raise StoreError(
-                f"{what} in {self._store.folder} can't be made again: the family "
-                f"{answer.family!r} has other parameters here: {error}"
-            ) from error
+            why = f"the family {name!r} has other parameters here: {error}"
+            raise self._not_made(answer, why) from error
         if self._store.sample_digest(sample) != answer.sample:
-            raise StoreError(
-                f"{what} in {self._store.folder} can't be made again: the family "
-                f"{answer.family!r} makes another input here than it did then"
+            raise self._not_made(
+                answer, f"the family {name!r} makes another input here than it did then"
             )
         return sample
+
+    def _not_made(self, answer: SurveyRecord, why: str) -> StoreError:
+        return StoreError(
+            f"the input {answer.number} of the survey from seed {answer.seed_id!r} in "
+            f"{self._store.folder} can't be made again: {why}"
+        )
 
     def seed(self, answer: SurveyRecord) -> Sample:
         """Return the sample of the seed that an input was made from."""

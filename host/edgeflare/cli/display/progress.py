@@ -65,18 +65,20 @@ def batch_display(
     """Yield the function to which a batch reports.
 
     `what` stands before a campaign's number; `result` returns the result of a campaign in a few
-    words (by default what it found). Where the batch stops in the middle, the `advice` how to
-    continue is printed last.
+    words (by default what it found). Where the command fails once the batch has begun, the `advice`
+    how to continue is printed last. What is no batch reports to the `view`.
     """
     display = None
     try:
         with _display(stop) as view:
             display = BatchDisplay(view, what, result or found)
             yield display
-            view.restart("")
+            if display.last:
+                view.restart("")
     except BaseException as error:
         last = display and display.last
-        if last and advice and not isinstance(error, UsageError | DiskFullError):
+        said = isinstance(error, UsageError | DiskFullError)  # unless it came after the last one
+        if last and advice and (last.ended or not said):
             echo_err(f"note: {advice(last)}")
         raise
 
@@ -91,7 +93,7 @@ class BatchDisplay:
         result: Callable[[BatchProgress], str],
     ) -> None:
         self.last: BatchProgress | None = None
-        self._view = view
+        self.view = view
         self._what = what
         self._result = result
 
@@ -102,11 +104,11 @@ class BatchDisplay:
         event = report.event
         if report.ended:
             if result := self._result(report):
-                self._view.keep(f"{heading}: {result}")
+                self.view.keep(f"{heading}: {result}")
         elif event is None:
-            self._view.restart(heading)
+            self.view.restart(heading)
         else:  # it is the batch that is to be resumed, not one campaign of it
-            self._view(Notice(event.text) if isinstance(event, Notice) else event)
+            self.view(Notice(event.text) if isinstance(event, Notice) else event)
 
 
 def found(report: BatchProgress) -> str:

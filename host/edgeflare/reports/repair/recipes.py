@@ -12,8 +12,10 @@ from edgeflare._internal.text import (
     percent_text,
     size_text,
 )
+from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.answers.detections.words import kinds_text
-from edgeflare.document import Block, Column, Item, Listing, Table, Text
+from edgeflare.campaign.events import BatchProgress
+from edgeflare.document import Block, Column, Item, Listing, Section, Table, Text
 from edgeflare.repair import (
     LATENCY_SLACK_S,
     LATENCY_TOLERANCE,
@@ -21,8 +23,12 @@ from edgeflare.repair import (
     SIZE_TOLERANCE,
     RecipeFigures,
     RecipesFound,
+    RecipesSettings,
+    recipes_campaign,
 )
+from edgeflare.repair.recipes import MARKER
 from edgeflare.reports.charts import Dot, scatter_chart, standalone
+from edgeflare.store import Store
 from edgeflare.words.causes import layer_words
 from edgeflare.words.repair import in_float_words
 
@@ -201,3 +207,44 @@ def write_front(found: RecipesFound, path: Path) -> None:
         "Candidates by size and disagreement", dots, across="size in kB", upright="disagreement"
     )
     write_whole(path, standalone(chart).encode())
+
+
+class _Recipes(Analysis[RecipesSettings, RecipesFound]):
+    name = "recipes"
+    about = "Quantise the original in other ways, search each anew, and name the one to ship."
+    settings, result = RecipesSettings, RecipesFound
+    each = "candidate"
+
+    def run(self, campaign: Store, settings: RecipesSettings, context: RunContext) -> RecipesFound:
+        stated = settings.model_dump(exclude={"recipe"})
+        return recipes_campaign(
+            campaign.folder,
+            only=settings.recipe,
+            progress=context.batch,
+            **stated,
+            **context.reach,
+        )
+
+    def go_on(self, last: BatchProgress) -> str:
+        folders = (last.folder, *last.folder.parents)
+        folder = next(one for one in folders if (one / MARKER).exists())
+        return f"the same command goes on with what is in {folder}"
+
+    def write(self, result: RecipesFound, settings: RecipesSettings) -> None:
+        del settings
+        write_front(result, _front(result))
+
+    def advice(self, result: RecipesFound) -> str:
+        front = f"Size against disagreement: {_front(result)}"
+        return front + (f"\n{result.winner} as a script: {result.script}" if result.script else "")
+
+    def sections(self, result: RecipesFound) -> Iterator[Section]:  # type: ignore[override]
+        title = "Other quantisations of the original"
+        yield Section("repair-recipes", title, (*recipes_document(result),))
+
+
+def _front(found: RecipesFound) -> Path:
+    return Path(found.folder) / "pareto.svg"
+
+
+RECIPES = _Recipes()

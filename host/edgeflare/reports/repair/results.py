@@ -1,22 +1,44 @@
 """Repairs and how they do: in tables, a curve, and a snippet for the application."""
 
 import math
+import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from edgeflare._internal.files import write_whole
 from edgeflare._internal.text import counted, number_text, p_text, percent_text
-from edgeflare.document import Block, Heading, Item, Listing, Text, table_of
+from edgeflare.analysis.base import Analysis, RunContext
+from edgeflare.document import (
+    Block,
+    CommandLine,
+    Heading,
+    Item,
+    Listing,
+    Section,
+    Text,
+    table_of,
+)
 from edgeflare.repair import (
+    AbstainSettings,
     Abstention,
     RepairedCampaign,
     RepairedSearch,
     TrainedRepair,
+    TrainSettings,
+    abstain_campaign,
+    train_campaign,
 )
+from edgeflare.repair.campaigns import Language
 from edgeflare.reports.charts import curve_chart, standalone
 from edgeflare.statistics import upper_bound
+from edgeflare.store import Store
 from edgeflare.words.repair import source_text
 
+S = TypeVar("S", bound=BaseModel)
 _PUBLISHED = {"repair_ratio": 0.3273, "inducing_ratio": 0.0417, "improvement_ratio": 0.2856}
 """The averages of DFLARE's table 7."""
 _FIGURES = {
@@ -39,6 +61,9 @@ def repaired_document(found: RepairedCampaign) -> list[Block]:
     if found.search is not None:
         blocks += _search(found.search, found.strategy)
     blocks.append(Text(f"Written: {found.path} ({found.bytes:,} bytes), {found.onnx}"))
+    if found.abstention is not None and found.snippet is not None:
+        code = SNIPPETS[found.snippet].format(threshold=found.abstention.threshold)
+        blocks.append(CommandLine(code))
     return blocks
 
 
@@ -82,14 +107,14 @@ def _trained(found: TrainedRepair) -> list[Block]:
         f"Made of {counted(found.inputs, 'input')}, of which {found.triggering:,} are triggering; judged by "
         f"{folds} folds of seed inputs, {counted(seeds, 'time')}"
     )
-    if found.max_inducing is not None and found.repair.below is not None:
+    if found.max_inducing is not None and found.below is not None:
         text += (
             f". Trained on half of the seed inputs; by the other half, for at most {percent_text(found.max_inducing)} induced, an answer is replaced where the "
-            f"model's margin is below {found.repair.below:.3f} and the perceptron finds its class "
-            f"likelier by more than {found.repair.sure:.3f}"
+            f"model's margin is below {found.below:.3f} and the perceptron finds its class "
+            f"likelier by more than {found.sure:.3f}"
         )
     blocks: list[Block] = [
-        Heading("Of inputs that it was not trained on"),
+        Heading("Of inputs that it was not trained on", 4),
         Text(text),
         table_of(["", "number", "mean", "± over the times", "DFLARE's table 7, mean"], rows),
     ]
@@ -147,7 +172,7 @@ def _abstention(found: Abstention, strategy: str) -> list[Block]:
         for one in found.caught
     ]
     return [
-        Heading("What it catches, and what it defers"),
+        Heading("What it catches, and what it defers", 4),
         Text(text),
         table_of(["deviations of", "number", "caught"], rows),
         *(
@@ -178,7 +203,7 @@ def _search(found: RepairedSearch, strategy: str) -> list[Block]:
         for name, one in (("as it was", found.before), ("repaired", found.after))
     ]
     blocks: list[Block] = [
-        Heading("The same search again"),
+        Heading("The same search again", 4),
         table_of(
             ["deployed model", "found", "success", "mean queries", "seeds that deviate"], rows
         ),
@@ -222,7 +247,7 @@ def write_curve(found: Abstention, path: Path) -> None:
     write_whole(path, standalone(chart).encode())
 
 
-SNIPPETS = {
+SNIPPETS: dict[Language, str] = {
     "python": """\
 import numpy as np
 
@@ -249,3 +274,62 @@ int decide(const std::vector<double>& p) {{  // -1: ask the original model
 """,
 }
 """Code of at most ten lines that abstains below ``{threshold}``, by its language."""
+
+
+class _Repair(Analysis[S, RepairedCampaign]):
+    result = RepairedCampaign
+    title: str
+
+    def advice(self, result: RepairedCampaign) -> str:
+        """Return how to deploy a repair that does no harm."""
+        if result.is_harmful:
+            return ""
+        command = shlex.join(["edgeflare", "run", "--repair", result.path])
+        return f"To deploy it: {command} and the flags of the campaign"
+
+    def sections(self, result: RepairedCampaign) -> Iterator[Section]:  # type: ignore[override]
+        """Yield how the repair does."""
+        yield Section(f"repair-{self.name}", self.title, (*repaired_document(result),))
+
+
+class _Train(_Repair[TrainSettings]):
+    name, title = "train", "A repair: classes by a trained perceptron"
+    about = "Train DRepair: it takes the deployed model's probabilities and returns the original's class."
+    settings = TrainSettings
+
+    def run(
+        self, campaign: Store, settings: TrainSettings, context: RunContext
+    ) -> RepairedCampaign:
+        found = train_campaign(campaign.folder, **settings.arguments, **context.options)
+        assert found.trained is not None  # noqa: S101
+        return replace(found, trained=replace(found.trained, repair=None))
+
+
+class _Abstain(_Repair[AbstainSettings]):
+    name, title = "abstain", "A repair: an abstention below a margin"
+    about = (
+        "Find the margin of the deployed model below which it should leave the decision to another."
+    )
+    settings = AbstainSettings
+
+    def run(
+        self, campaign: Store, settings: AbstainSettings, context: RunContext
+    ) -> RepairedCampaign:
+        found = abstain_campaign(campaign.folder, **settings.arguments, **context.options)
+        return replace(found, snippet=settings.snippet)
+
+    def write(self, result: RepairedCampaign, settings: AbstainSettings) -> None:
+        del settings
+        assert result.abstention is not None  # noqa: S101
+        write_curve(result.abstention, _curve(result))
+
+    def advice(self, result: RepairedCampaign) -> str:
+        curve = f"The share caught against the share deferred: {_curve(result)}"
+        return "\n".join(filter(None, (super().advice(result), curve)))
+
+
+def _curve(found: RepairedCampaign) -> Path:
+    return Path(found.path).with_suffix(".svg")
+
+
+TRAIN, ABSTAIN = _Train(), _Abstain()

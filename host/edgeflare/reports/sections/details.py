@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from edgeflare._internal.text import NOTHING, capitalized, number_text
-from edgeflare.analysis.outcome_stats import units_of
 from edgeflare.analysis.summary import Summary
 from edgeflare.campaign.status import CampaignStatus
 from edgeflare.devices import DeviceMinute, DeviceStatus
@@ -33,6 +32,7 @@ from edgeflare.store import OutcomeRecord, Store
 from edgeflare.types import Status
 from edgeflare.words.devices import runtime_words
 from edgeflare.words.faults import coverage_words
+from edgeflare.words.inputs import units_of
 
 _FEW = 5
 _MOST_CHARTED = 24

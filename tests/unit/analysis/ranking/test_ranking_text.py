@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from campaign_stores import Ended, candidate
+from stores import Ended, candidate
 
 from edgeflare import rank_campaigns
 from edgeflare.types import Status

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_stores import audio_campaign
+from page_stores import audio_campaign
 from search_models import heard
 
 from edgeflare.answers.oracles import Oracle, ToleranceOracle, TranscriptOracle

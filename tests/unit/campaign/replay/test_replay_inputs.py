@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaign_stores import add, replay_store, replicated_campaign, trigger_record
+from corpus_records import add, trigger_record
+from stores import replay_store, replicated_campaign
 
 from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.errors import StoreError

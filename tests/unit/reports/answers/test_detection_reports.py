@@ -8,18 +8,9 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from answer_stores import (
-    NAMES,
-    PERSON,
-    depth_maps,
-    detection_campaign,
-    detections,
-    label_maps,
-    of_kind,
-    value_campaign,
-    values,
-)
+from example_answers import NAMES, PERSON, depth_maps, detections, label_maps, of_kind, values
 from shown_numbers import numbers
+from stores import detection_campaign, value_campaign
 
 from edgeflare.analysis.data_frames import to_frames
 from edgeflare.answers import DETECTIONS

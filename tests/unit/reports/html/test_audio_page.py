@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 import soundfile
-from report_stores import HOSTILE_CLIP, KEYWORDS, RATE, audio_campaign
+from page_stores import HOSTILE_CLIP, KEYWORDS, RATE, audio_campaign
 
 from edgeflare import write_html_report
 from edgeflare.types import Status

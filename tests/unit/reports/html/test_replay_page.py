@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from campaign_stores import replay_store
+from stores import replay_store
 
 from edgeflare import report_text, write_html_report
 from edgeflare.store import OutcomeRecord, SeedInput, Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_stores import many_triggers
+from page_stores import many_triggers
 
 from edgeflare import write_html_report
 from edgeflare._internal import toml

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
-from campaign_stores import DAY, FORM, START, add, device_answer, digest, picture, trigger_record
+from corpus_records import DAY, FORM, START, add, device_answer, digest, picture, trigger_record
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from campaign_stores import FORM, add, digest, picture, trigger_record
 from command import ROOT
+from corpus_records import FORM, add, digest, picture, trigger_record
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import Store
@@ -19,7 +19,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from campaign_stores import START, add, device_answer, trigger_record
+from corpus_records import START, add, device_answer, trigger_record
 
 from edgeflare.store.corpus.corpus import Corpus
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from campaign_stores import FORM, START, add, device_answer, digest, trigger_record
+from corpus_records import FORM, START, add, device_answer, digest, trigger_record
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

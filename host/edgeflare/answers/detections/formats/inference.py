@@ -127,17 +127,17 @@ def _check_shapes(outputs: Sequence[TensorInfo], size: tuple[int, int]) -> None:
     if not heads:
         return
     if any(len(output.shape) == 4 and _MASKS in output.shape[1::2] for output in outputs):
-        what, classes = "masks of objects", ""
-        stated = f"`--decoder kind=yolo --decoder outputs={heads[0].name}`"
-    elif len(outputs) == 1 and _POSE_CHANNELS in outputs[0].shape[1:]:
-        what, classes = "poses", f" of {_POSE_CHANNELS - 4} classes"
-        stated = "`--decoder kind=yolo`"
-    else:
-        return
-    raise _unsupported(
-        f"the outputs ({_shapes(outputs)}) have the shape of {what}",
-        f"if the model is a detector{classes}, state {stated}, else ",
-    )
+        raise _unsupported(
+            f"the outputs ({_shapes(outputs)}) have the shape of masks of objects",
+            "if the model is a detector, state `--decoder kind=yolo --decoder "
+            f"outputs={heads[0].name}`, else ",
+        )
+    if len(outputs) == 1 and _POSE_CHANNELS in outputs[0].shape[1:]:
+        raise _unsupported(
+            f"the outputs ({_shapes(outputs)}) have the shape of poses",
+            f"if the model is a detector of {_POSE_CHANNELS - 4} classes, state `--decoder "
+            "kind=yolo`, else ",
+        )
 
 
 def _shapes(outputs: Sequence[TensorInfo]) -> str:

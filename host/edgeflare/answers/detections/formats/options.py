@@ -140,17 +140,6 @@ class DetectorOptions(BaseModel):
         """The units of a box: what is stated, or what the kind's models usually have."""
         return self.units or _UNITS.get(self.kind, "shares")
 
-    def describe(self) -> str:
-        """Return the format in words, such as "yolo, boxes cxcywh in pixels"."""
-        if self.kind not in (*_ORDERS, *_UNITS, "ssd-raw"):
-            return self.kind
-        words = [self.kind, f"boxes {self.box_order} in {self.box_units}"]
-        if self.activation not in (None, "none"):
-            words.append(f"scores before a {self.activation}")
-        if self.background is not None and self.background >= 0:
-            words.append(f"class {self.background} is the background")
-        return ", ".join(words)
-
 
 _SUPPRESSES: Mapping[str, bool] = {"end-to-end": False, "ssd": False}
 _ORDERS: Mapping[str, BoxOrder] = {"yolo": "cxcywh", "yolo-objectness": "cxcywh", "ssd": "yxyx"}

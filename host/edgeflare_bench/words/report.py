@@ -1,14 +1,33 @@
-"""Explanations of the report's tables, and what the bench ran on: settings, devices, versions."""
+"""A bench's report in sentences: how far it is, what its tables mean, what doesn't fit together."""
 
 import shlex
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from edgeflare._internal.text import NOTHING
-from edgeflare.document import Block, Heading, Item, Listing, Prose, Text, table_of
+from edgeflare.devices.fingerprints import differences
+from edgeflare.document import Prose
 from edgeflare.reports.document import code, plain
-from edgeflare_bench.cell_figures import CellFigures
-from edgeflare_bench.report import BenchReport, ResolvedSearch
+
+if TYPE_CHECKING:
+    from edgeflare_bench.cell_figures import CellFigures
+    from edgeflare_bench.cells import Cell
+    from edgeflare_bench.report import BenchReport, ResolvedSearch
+    from edgeflare_bench.searches import CellRecords
+
+_Group: TypeAlias = "Mapping[Cell, CellRecords]"
+_FIELDS_SHOWN = 5
+
+UNFINISHED = (
+    "{} is not finished: of its searches those that end first are the quick ones, so that the {:,} "
+    "so far are not counted"
+)
+NO_BASELINE = "without the baseline {} nothing can be compared with it"
+REPORT_ERRORS = {
+    "untouched": "the bench itself",
+    "again": "run `edgeflare bench show` again",
+    "instead": "check its permissions",
+}
+"""What `translate_write_errors` says of a report's files."""
 
 RESULTS = Prose(
     "Success: the share of the searches that found a triggering input. Queries (mean, median and "
@@ -158,18 +177,46 @@ def quality(*, images: bool, audio: bool) -> Prose:
     )
 
 
-def query_limits(cells: Iterable[CellFigures]) -> list[str]:
+def query_limits(cells: "Sequence[CellFigures]") -> list[str]:
     """Return a sentence for each limit on queries that strategies with published figures had."""
-    stopped: dict[int, list[str]] = {}
+    stopped: dict[int, dict[str, None]] = {}
     for cell in cells:
         if cell.published and cell.max_queries:
-            names = stopped.setdefault(cell.max_queries, [])
-            names += [cell.strategy] if cell.strategy not in names else []
+            stopped.setdefault(cell.max_queries, {})[cell.strategy] = None
     return [
         f"{', '.join(names)}: stopped at {queries:,} queries a search; the paper's runs were "
         "limited by time alone."
         for queries, names in stopped.items()
     ]
+
+
+def state(report: "BenchReport") -> str:
+    """Return how far the bench is."""
+    done, left = len(report.finished), len(report.unfinished) + len(report.missing)
+    total = done + left + len(report.failed)
+    searches = f"{len(report.searches):,} searches"
+    if done == total:
+        return f"{searches} in {total} cells: the bench is finished."
+    parts = [f"of {total} cells {done} finished"]
+    if left:
+        parts.append(f"{left} not finished")
+    if report.failed:
+        parts.append(f"{len(report.failed)} can't be run")
+    return f"{searches} so far; {', '.join(parts)} (see the end)."
+
+
+def unfinished(report: "BenchReport") -> list[str]:
+    """Return a line for each cell that is not finished."""
+    begun = "interrupted, its searches so far are not counted above"
+    return [
+        *(f"{name}: {begun}" for name in report.unfinished),
+        *(f"{name}: not begun" for name in report.missing),
+    ]
+
+
+def resume_command(folder: object) -> str:
+    """Return the command that goes on with a bench."""
+    return shlex.join(["edgeflare", "bench", "resume", str(folder)])
 
 
 def files(folder: str) -> str:
@@ -182,47 +229,85 @@ def files(folder: str) -> str:
     )
 
 
-def environment(report: BenchReport) -> list[Block]:
-    """Return the last part of the document."""
-    return [
-        Heading("How it was run", 2),
-        Prose(_settings(report)),
-        *_models(report),
-        *_devices(report),
-        *_versions(report),
-        Prose(files(report.folder)),
+def other_models(pair: str, groups: Sequence[_Group]) -> str:
+    """Return which cells of a pair, in groups, the largest first, had which other models."""
+    return _apart(pair, "with the same models", groups, _models)
+
+
+def other_devices(pair: str, groups: Sequence[_Group]) -> str:
+    """Return which cells of a pair, in groups, the largest first, ran on which other devices."""
+    return _apart(pair, "on the same devices", groups, _devices)
+
+
+def _apart(
+    pair: str,
+    how: str,
+    groups: Sequence[_Group],
+    describe: "Callable[[CellRecords, CellRecords], str]",
+) -> str:
+    most, *others = groups
+    usual = next(iter(most.values()))
+    parts = [
+        f"{', '.join(cell.name for cell in group)} {describe(next(iter(group.values())), usual)}"
+        for group in others
     ]
-
-
-def _settings(report: BenchReport) -> str:
-    settings = report.settings
-    queries, seconds = (
-        _limit(settings["max_queries"], "queries"),
-        _limit(settings["timeout_s"], "seconds"),
+    rest = f"{len(most)} others" if len(most) > 1 else next(iter(most)).name
+    parts.append(f"{rest} {describe(usual, next(iter(others[0].values())))}")
+    return (
+        f"the cells of {pair} were not all run {how}, so that their figures don't belong together: "
+        + "; ".join(parts)
     )
-    floor = settings["margin_floor"]
+
+
+def _models(records: "CellRecords", other: "CellRecords") -> str:
+    """Return the models that differ from the other cell's."""
+    named = []
+    for side in ("original", "deployed"):
+        model, its = records.model(side), other.model(side)
+        if model.get("sha256") != its.get("sha256"):
+            name, start = model.get("name", "unknown"), str(model.get("sha256", ""))[:16]
+            named.append(f"{side} {name}, SHA-256 {start}")
+    return f"({'; '.join(named)})"
+
+
+def _devices(records: "CellRecords", other: "CellRecords") -> str:
+    """Return the devices, with their differences from the other cell's."""
+    named = {device.name: device for device in other.devices}
+    like = {device.digest for device in other.devices}
+    parts = []
+    for device in records.devices:
+        fields = []
+        if device.digest not in like:
+            before = named.get(device.name, other.devices[0])
+            changed = differences(before.fingerprint, device.fingerprint)
+            fields = [f"{name} {value}" for name, _, value in changed[:_FIELDS_SHOWN]]
+        parts.append(f"{device.name}{' with ' if fields else ''}{', '.join(fields)}")
+    return f"(on {'; '.join(parts)})"
+
+
+def settings(report: "BenchReport") -> str:
+    """Return how the bench was run, as a list in Markdown: its command, limits, strategies, queries."""
+    stated = report.settings
+    floor = stated["margin_floor"]
+    spent = (_limit(stated["max_queries"], "queries"), _limit(stated["timeout_s"], "seconds"))
     limits = [
         f"suite {code(report.suite)}",
-        f"at most {settings['seeds']} seed inputs of each pair",
-        f"campaign seeds from {settings['seed']}, {settings['repeats']} in all",
-        f"at most {queries} and {seconds} a search",
+        f"at most {stated['seeds']} seed inputs of each pair",
+        f"campaign seeds from {stated['seed']}, {stated['repeats']} in all",
+        f"at most {' and '.join(spent)} a search",
         f"margin floor {floor:g}" if floor else "no margin floor",
     ]
-    rows = [
-        f"- {plain(strategy['name'])}: {_strategy(strategy)}" for strategy in settings["strategies"]
-    ]
-    queries_in_all = ", ".join(
+    queries = ", ".join(
         f"{count:,} {plain(kind)}" for kind, count in report.queries.items() if count
     )
-    return "\n".join(
-        [
-            *([f"- {code(report.command)}"] if report.command else []),
-            f"- {'; '.join(limits)}; where a strategy has its own, it says so here",
-            *rows,
-            *map(_resolved, report.resolved),
-            f"- queries in all: {queries_in_all or 'none'}",
-        ]
-    )
+    lines = [
+        *([code(report.command)] if report.command else []),
+        f"{'; '.join(limits)}; where a strategy has its own, it says so here",
+        *(f"{plain(one['name'])}: {_strategy(one)}" for one in stated["strategies"]),
+        *map(_resolved, report.resolved),
+        f"queries in all: {queries or 'none'}",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _limit(value: float, unit: str) -> str:
@@ -231,8 +316,7 @@ def _limit(value: float, unit: str) -> str:
 
 def _strategy(strategy: Mapping[str, Any]) -> str:
     parts = [f"strategy {code(strategy['strategy'])}"]
-    for name, value in (strategy.get("options") or {}).items():
-        parts.append(code(f"{name} = {value}"))
+    parts += [code(f"{name} = {value}") for name, value in (strategy.get("options") or {}).items()]
     for name in ("operators", "seeds", "repeats", "max_queries", "timeout_s", "margin_floor"):
         value = strategy.get(name)
         if isinstance(value, list):
@@ -242,54 +326,8 @@ def _strategy(strategy: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _resolved(one: ResolvedSearch) -> str:
+def _resolved(one: "ResolvedSearch") -> str:
     at_once = f", {one.candidates} candidates at once" if one.candidates > 1 else ""
     three = ", three classes tied" if one.tied_classes == 3 else ""
     where = f"{plain(one.strategy)} on {plain(one.pair)}"
-    return f"- {where}: crossing {one.crossing}, effort {one.effort}{three}{at_once}"
-
-
-def _models(report: BenchReport) -> list[Block]:
-    rows = [
-        _model(pair, side, models.get(side) or {})
-        for pair, several in report.models.items()
-        for side in ("original", "deployed")
-        for models in several
-    ]
-    header = ["pair", "model", "file", "runtime", "SHA-256 begins"]
-    rows = list(dict.fromkeys(rows))
-    return [Heading("Models"), table_of(header, rows, text=len(header))] if rows else []
-
-
-def _model(pair: str, side: str, model: Mapping[str, Any]) -> tuple[str, ...]:
-    runtime = model.get("runtime") or {}
-    version = f"{runtime.get('name', '')} {runtime.get('version', '')}"
-    return pair, side, str(model.get("name", NOTHING)), version, str(model.get("sha256", ""))[:16]
-
-
-def _devices(report: BenchReport) -> list[Block]:
-    blocks: list[Block] = [Heading("Devices")] if report.devices else []
-    for device in report.devices:
-        texts = ((name, _text(name, value)) for name, value in device.fingerprint.items())
-        items = tuple(Item(f"{name}: {text}") for name, text in texts if text)
-        blocks += [Text(", ".join(device.names), "strong"), Listing(items)]
-    return blocks
-
-
-def _text(name: str, value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_text(key, part)}" for key, part in value.items())
-    words = value if isinstance(value, list | tuple) else str(value).split()
-    if name == "cpu_flags":
-        return f"{len(words)} of them, in report.json"
-    return " ".join(map(str, words))
-
-
-def _versions(report: BenchReport) -> list[Block]:
-    items = tuple(
-        Item(", ".join(f"{name} {value}" for name, value in one.items()))
-        for one in report.environments
-    )
-    return [Heading("Host"), Listing(items)] if items else []
+    return f"{where}: crossing {one.crossing}, effort {one.effort}{three}{at_once}"

@@ -1,16 +1,13 @@
-"""The fault suite's tables: worded once for the terminal and for ``report.md``."""
+"""The fault suite's tables, each stated once for the terminal and for ``report.md``."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from edgeflare._internal.files import write_durably
-from edgeflare._internal.text import NOTHING, counted, number_text, percent_text
+from edgeflare._internal.text import NOTHING, number_text, percent_text
 from edgeflare.document import Block, Column, Heading, Item, Listing, Table, Text
 from edgeflare.reports.document import to_markdown
-from edgeflare.reports.export import translate_write_errors
 from edgeflare.statistics import upper_bound
 from edgeflare_bench.faults.evaluation import (
     FEW_QUERIES,
@@ -20,6 +17,8 @@ from edgeflare_bench.faults.evaluation import (
     area_under_curve,
 )
 from edgeflare_bench.faults.suite import Evaluated, FaultBench
+from edgeflare_bench.reports.writing import json_bytes, write_files
+from edgeflare_bench.words import faults as words
 
 _SIZES = {
     "large": ("large",),
@@ -110,7 +109,9 @@ def _rows(
             area=area_under_curve(
                 [one.surveys[count].excess or 0.0 for one in healthy],
                 [one.excess or 0.0 for one in seen],
-            ),
+            )
+            if healthy
+            else None,
         )
     for method in faults[0].searches:
         if method != "survey":
@@ -174,70 +175,41 @@ _HEALTHY_COLUMNS = (
 
 def fault_document(bench: FaultBench) -> list[Block]:
     """Return the report of a bench of the fault suite."""
-    suite = bench.suite
-    half = "reserved draws" if suite.reserved else "draws that are not reserved"
-    about = (
-        f"{counted(suite.draws, 'draw')} of each kind and size, of the {half}; "
-        f"{suite.seeds} seed inputs. Found: a confident deviation (the original's margin is .3 or "
-        "more) caused by the fault. A strategy's first query of each seed is the seed itself."
-        + ("" if suite.gradients else " Witnesses were searched without gradients.")
-    )
+    healthy = [one for one in bench.evaluated if not one.size]
     faults = [one for one in bench.evaluated if one.size]
-    planned = len(list(suite.faults())) * len(suite.originals)
-    done = counted(len(bench.evaluated) - len(faults), "healthy model")
-    about += f" Evaluated: {done}, {len(faults)} of {planned} faults"
-    about += (
-        "." if len(faults) == planned else f"; go on with `edgeflare bench resume {bench.folder}`."
-    )
     counting = [one for one in faults if not one.without]
+    worse = [one for one in healthy if one.surveys[QUERIES].verdict == "worse"]
+    missed = [one for one in counting if not one.searches["survey"].found]
+    not_worse = [one for one in counting if one.surveys[QUERIES].verdict != "worse"]
     return [
         Heading("Fault suite", 1),
-        Text(about),
+        Text(words.about(bench)),
         Heading("Faults", 2),
         Table(_FAULT_COLUMNS, fault_rows(bench)),
         Heading("Healthy models", 2),
-        Text(
-            f"Verdicts of a survey of {QUERIES} queries a seed. The bound is one-sided, at 95 %; "
-            "references are int8 models of the float model that the row names."
-        ),
+        Text(words.SURVEYED.format(QUERIES)),
         Table(_HEALTHY_COLUMNS, healthy_rows(bench)),
-        *_listed("Healthy, called worse", _is_called_worse, bench.evaluated),
-        *_listed("Not found by survey and pursuit", _is_missed, counting),
-        *_listed(f"Not called worse with {QUERIES} queries a seed", _is_not_worse, counting),
-        *_listed("Without a witness, held equivalent", lambda one: one.without, faults),
+        *_listed(words.CALLED_WORSE, worse, _excess),
+        *_listed(words.MISSED, missed, _excess),
+        *_listed(
+            words.NOT_WORSE.format(QUERIES),
+            not_worse,
+            lambda one: f"{one.surveys[QUERIES].verdict}, {_excess(one)}",
+        ),
+        *_listed(words.EQUIVALENT, [one for one in faults if one.without], lambda one: one.without),
     ]
 
 
-def _is_called_worse(one: Evaluated) -> str:
-    return "" if one.size or one.surveys[QUERIES].verdict != "worse" else _excess(one)
-
-
-def _is_missed(one: Evaluated) -> str:
-    return "" if one.searches["survey"].found else _excess(one)
-
-
-def _is_not_worse(one: Evaluated) -> str:
-    seen = one.surveys[QUERIES]
-    return "" if seen.verdict == "worse" else f"{seen.verdict}, {_excess(one)}"
-
-
 def _excess(one: Evaluated) -> str:
-    seen = one.surveys[QUERIES]
-    strength = f"strength {one.strength:g}, witness {one.witness}, " if one.size else ""
-    return (
-        f"{strength}excess drift {number_text(seen.excess, 4)}, "
-        f"{counted(seen.deviations, 'confident deviation')}"
-    )
+    return words.excess(one, QUERIES)
 
 
 def _listed(
-    title: str, why: Callable[[Evaluated], str], models: Sequence[Evaluated]
+    title: str, models: Sequence[Evaluated], why: Callable[[Evaluated], str]
 ) -> Iterator[Block]:
-    reasons = [(one, why(one)) for one in models]
-    items = tuple(Item(f"{one.original}: {one.name} ({text})") for one, text in reasons if text)
-    if items:
-        yield Heading(f"{title} ({len(items)})", 2)
-        yield Listing(items)
+    if models:
+        yield Heading(f"{title} ({len(models)})", 2)
+        yield Listing(tuple(Item(f"{one.original}: {one.name} ({why(one)})") for one in models))
 
 
 def _originals(bench: FaultBench) -> list[str]:
@@ -248,29 +220,14 @@ def fault_report(bench: FaultBench) -> dict[str, Any]:
     """Return the report as a JSON object: settings, rows and every model."""
     return {
         "suite": bench.suite.model_dump(mode="json"),
-        "faults": [
-            {name: _finite(value) for name, value in row._asdict().items()}
-            for row in fault_rows(bench)
-        ],
+        "faults": [row._asdict() for row in fault_rows(bench)],
         "healthy": [row._asdict() for row in healthy_rows(bench)],
         "models": [one.to_json() for one in bench.evaluated],
     }
 
 
-def _finite(value: Any) -> Any:
-    return None if value != value else value  # NaN
-
-
 def write_fault_report(bench: FaultBench) -> Path:
     """Write ``report.md`` and ``report.json``; return the first. Raises StoreError."""
-    path = bench.folder / "report.md"
-    with translate_write_errors(
-        bench.folder,
-        untouched="the bench itself",
-        again="run `edgeflare bench show` again",
-        instead="check its permissions",
-    ):
-        write_durably(path, f"{to_markdown(fault_document(bench))}\n".encode())
-        values = json.dumps(fault_report(bench), indent=2, allow_nan=False)
-        write_durably(bench.folder / "report.json", values.encode())
-    return path
+    text = f"{to_markdown(fault_document(bench))}\n"
+    values = json_bytes(fault_report(bench))
+    return write_files(bench.folder, {"report.md": text.encode(), "report.json": values})[0]

@@ -1,20 +1,21 @@
-"""The report of a bench: its tables, each worded once for the terminal and for report.md."""
+"""The report of a bench: its tables, each stated once for the terminal and for report.md."""
 
 import math
-import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 from edgeflare._internal.text import NOTHING, margin_text, number_text, p_value_text, percent_text
 from edgeflare.answers.transcripts import spoken
-from edgeflare.document import Block, Column, Heading, Item, Listing, Prose, Table, Text
+from edgeflare.document import Block, Column, Heading, Item, Listing, Prose, Table, Text, table_of
 from edgeflare.reports.document import plain
-from edgeflare_bench import explanations
+from edgeflare.types import Status
 from edgeflare_bench.cell_figures import DELAYS_MS, WITHIN_SECONDS, CellFigures, Costs, is_shorter
 from edgeflare_bench.comparisons import BaselineContrast, Comparison
-from edgeflare_bench.explanations import environment
 from edgeflare_bench.report import BenchReport
 from edgeflare_bench.searches import SearchRow
+from edgeflare_bench.words import report as words
 
 _EXAMPLES = 3
 
@@ -30,10 +31,15 @@ def bench_document(
         Prose(report.about.strip()),
         *_body(report),
         *_repeats(report.cells),
-        *_pictures("Histograms", explanations.HISTOGRAMS, "Queries", pictures or {}),
-        *_pictures("Margins", explanations.FRONTS, "Margins", fronts or {}),
+        *_pictures("Histograms", words.HISTOGRAMS, "Queries", pictures or {}),
+        *_pictures("Margins", words.FRONTS, "Margins", fronts or {}),
         *_left(report),
-        *environment(report),
+        Heading("How it was run", 2),
+        Prose(words.settings(report)),
+        *_models(report),
+        *_devices(report),
+        *_listed("Host", map(_versions, report.environments)),
+        Prose(words.files(report.folder)),
     ]
 
 
@@ -49,16 +55,17 @@ def _body(report: BenchReport) -> list[Block]:
     tried = [cell for cell in report.cells if cell.searches]
     results = [cell for cell in tried if cell.pair not in controls]
     described = [cell for cell in tried if cell.found or cell.pair not in controls]
+    open_cells = report.unfinished or report.missing or report.failed
     return [
-        _state(report),
+        Text(words.state(report), "strong" if open_cells else "plain"),
         *(Text(notice, "warn", has_code=True) for notice in report.notices),
-        *_section("False alarms", explanations.FALSE_ALARMS, _FALSE_ALARMS, report.false_alarms),
-        *_section("Results", explanations.RESULTS, _RESULTS, results),
+        *_section("False alarms", words.FALSE_ALARMS, _FALSE_ALARMS, report.false_alarms),
+        *_section("Results", words.RESULTS, _RESULTS, results),
         *_published(results),
-        *_costs(tried),
+        *_costs([cell for cell in tried if cell.searched]),
         *_quality(described, report.audio),
-        *_section("Time", explanations.TIME, _time_columns(described), described),
-        *_section("Uniqueness", explanations.UNIQUENESS, _UNIQUENESS, described),
+        *_section("Time", words.TIME, _time_columns(described), described),
+        *_section("Uniqueness", words.UNIQUENESS, _UNIQUENESS, described),
         *_examples(report.searches),
         *_comparisons(report),
         *_correlations(report),
@@ -71,25 +78,22 @@ def _section(
     return [Heading(title, 2), about, Table(columns, rows)] if rows else []
 
 
-def _state(report: BenchReport) -> Text:
-    """Return how far the bench is."""
-    done, left = len(report.finished), len(report.unfinished) + len(report.missing)
-    total = done + left + len(report.failed)
-    searches = f"{len(report.searches):,} searches"
-    if not left and not report.failed:
-        return Text(f"{searches} in {total} cells: the bench is finished.")
-    parts = [f"of {total} cells {done} finished"]
-    if left:
-        parts.append(f"{left} not finished")
-    if report.failed:
-        parts.append(f"{len(report.failed)} can't be run")
-    return Text(f"{searches} so far; {', '.join(parts)} (see the end).", "strong")
+def _listed(title: str, lines: Iterable[str], level: int = 3) -> list[Block]:
+    items = tuple(map(Item, lines))
+    return [Heading(title, level), Listing(items)] if items else []
 
 
-_WHERE = (
-    Column("pair", 0, lambda one: one.pair, text=True),
-    Column("strategy", 0, lambda one: one.strategy, text=True),
-)
+def _named(*names: str, of: Callable[[Any], Any] = lambda row: row) -> tuple[Column, ...]:
+    """Return columns of texts: these fields of a row, or of a part of it."""
+
+    def column(name: str) -> Column:
+        return Column(name, 0, lambda row: getattr(of(row), name), text=True)
+
+    return tuple(map(column, names))
+
+
+_WHERE = _named("pair", "strategy")
+_WHERE_IN_PAIRS = _named("pair", "strategy", of=itemgetter(0))
 
 _FALSE_ALARMS = (
     *_WHERE,
@@ -103,8 +107,9 @@ _FALSE_ALARMS = (
 )
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "0"
+def _counts(counts: Mapping[str, int], but: Collection[Status] = ()) -> str:
+    shown = (f"{count:,} {name}" for name, count in counts.items() if count and name not in but)
+    return ", ".join(shown) or "0"
 
 
 # Results and costs
@@ -131,38 +136,35 @@ _RESULTS = (
     Column("seconds: mean", 8, lambda cell: number_text(cell.seconds, 3)),
 )
 
+_PUBLISHED = (
+    *_WHERE_IN_PAIRS,
+    *_named("source", of=itemgetter(1)),
+    Column("queries", 0, lambda row: number_text(row[1].queries)),
+    Column("here", 0, lambda row: number_text(row[0].queries)),
+    Column("success", 8, lambda row: percent_text(row[1].success)),
+    Column("here", 7, lambda row: percent_text(row[0].success_rate)),
+    Column("seconds", 4, lambda row: number_text(row[1].seconds, 3)),
+    Column("here", 3, lambda row: number_text(row[0].seconds, 3)),
+)
+
 
 def _published(cells: Sequence[CellFigures]) -> list[Block]:
     """Return published means with ours; nothing without any."""
     rows = [(cell, theirs) for cell in cells for theirs in cell.published]
-    columns = (
-        Column("pair", 0, lambda row: row[0].pair, text=True),
-        Column("strategy", 0, lambda row: row[0].strategy, text=True),
-        Column("source", 0, lambda row: row[1].source, text=True),
-        Column("queries", 0, lambda row: number_text(row[1].queries)),
-        Column("here", 0, lambda row: number_text(row[0].queries)),
-        Column("success", 8, lambda row: percent_text(row[1].success)),
-        Column("here", 7, lambda row: percent_text(row[0].success_rate)),
-        Column("seconds", 4, lambda row: number_text(row[1].seconds, 3)),
-        Column("here", 3, lambda row: number_text(row[0].seconds, 3)),
-    )
-    limits = map(Text, explanations.query_limits(cells))
-    return [Heading("Published figures"), Table(columns, rows), *limits] if rows else []
+    limits = map(Text, words.query_limits(cells))
+    return [Heading("Published figures"), Table(_PUBLISHED, rows), *limits] if rows else []
 
 
-def _costs(cells: Sequence[CellFigures]) -> list[Block]:
+def _costs(searched: Sequence[CellFigures]) -> list[Block]:
     """Return device queries, host queries and seconds; nothing if nothing was searched."""
-    searched = [cell for cell in cells if cell.searched]
     found = [cell for cell in searched if cell.found]
-    if not searched:
-        return []
-    blocks: list[Block] = [Heading("Costs", 2), explanations.COSTS]
+    blocks: list[Block] = [Heading("Costs", 2), words.COSTS] if searched else []
     if found:
         columns = _cost_columns(lambda cell: cell.costs)
-        blocks.append(Table(columns, found, explanations.COSTS_FOUND))
+        blocks.append(Table(columns, found, words.COSTS_FOUND))
     if any(cell.found < cell.searched for cell in searched):
         columns = _cost_columns(lambda cell: cell.costs_spent)
-        blocks.append(Table(columns, searched, explanations.COSTS_SPENT))
+        blocks.append(Table(columns, searched, words.COSTS_SPENT))
     return blocks
 
 
@@ -198,13 +200,13 @@ def _cost_columns(costs: Callable[[CellFigures], Costs]) -> tuple[Column, ...]:
 def _quality(cells: Sequence[CellFigures], audio: Collection[str]) -> list[Block]:
     if not cells:
         return []
-    about = explanations.quality(
+    about = words.quality(
         images=any(cell.pair not in audio for cell in cells),
         audio=any(cell.pair in audio for cell in cells),
     )
     blocks: list[Block] = [about, Table(_QUALITY, cells)]
     if not any(cell.found for cell in cells):
-        blocks = [Text(explanations.NOTHING_FOUND)]
+        blocks = [Text(words.NOTHING_FOUND)]
     return [Heading("Quality of the triggering inputs", 2), *blocks]
 
 
@@ -228,65 +230,57 @@ _UNIQUENESS = (
     Column("seeds with a tie", 1, lambda cell: f"{cell.ties:,}"),
 )
 
+_OF_THEIR_OWN = (Status.FOUND, Status.TIMEOUT, Status.EXHAUSTED)
+"""Endings that have columns."""
+
 
 def _time_columns(cells: Sequence[CellFigures]) -> tuple[Column, ...]:
     def within(limit: int) -> Column:
         heading = f"found within {limit} s"
         return Column(heading, 6, lambda cell: percent_text(cell.within[str(limit)]))
 
-    limits = (
-        limit
-        for limit in WITHIN_SECONDS
-        if any(is_shorter(limit, cell.timeout_s) for cell in cells)
-    )
+    def is_reached(limit: int) -> bool:
+        return any(is_shorter(limit, cell.timeout_s) for cell in cells)
+
     return (
         *_WHERE,
         Column("seconds: mean", 7, lambda cell: number_text(cell.seconds, 3)),
         Column("median", 5, lambda cell: number_text(cell.seconds_median, 3)),
-        *map(within, limits),
+        *map(within, filter(is_reached, WITHIN_SECONDS)),
         Column("ran out of time", 9, lambda cell: f"{cell.timeouts:,}"),
         Column("of queries", 3, lambda cell: f"{cell.exhausted:,}"),
-        Column("other endings", 1, _other_endings, text=True),
+        Column("other endings", 1, lambda cell: _counts(cell.by_status, _OF_THEIR_OWN), text=True),
     )
-
-
-def _other_endings(cell: CellFigures) -> str:
-    counted_elsewhere = {"found", "timeout", "exhausted"}
-    return _counts({k: count for k, count in cell.by_status.items() if k not in counted_elsewhere})
 
 
 def _examples(searches: Sequence[SearchRow]) -> list[Block]:
     """Return examples of both transcripts, a table for each pair; nothing if nothing was found."""
     transcribed = [row for row in searches if row.found and row.original_text is not None]
-    blocks: list[Block] = [Heading("Examples", 2), explanations.EXAMPLES] if transcribed else []
+    blocks: list[Block] = [Heading("Examples", 2), words.EXAMPLES] if transcribed else []
     for pair, rows in groupby(transcribed, key=lambda row: row.pair):
         blocks += [Heading(pair), Table(_EXAMPLE, _nearest(list(rows)))]
     return blocks
 
 
 _EXAMPLE = (
-    Column("strategy", 0, lambda row: row.strategy, text=True),
-    Column("text of the original", 0, lambda row: _words(row.original_text), text=True),
-    Column("text of the deployed model", 0, lambda row: _words(row.deployed_text), text=True),
+    *_named("strategy"),
+    Column("text of the original", 0, lambda row: _spoken(row.original_text), text=True),
+    Column("text of the deployed model", 0, lambda row: _spoken(row.deployed_text), text=True),
     Column("SNR (dB)", 0, lambda row: number_text(row.snr_db, 1)),
     Column("L2", 1, lambda row: number_text(row.l2)),
 )
 
 
-def _words(text: str | None) -> str:
+def _spoken(text: str | None) -> str:
     return " ".join(spoken(text or ""))
 
 
 def _nearest(rows: Sequence[SearchRow]) -> list[SearchRow]:
     """Return each strategy's few triggers nearest to their seeds, one of each seed."""
-    found: list[SearchRow] = []
-    for strategy in dict.fromkeys(row.strategy for row in rows):
-        of_it = sorted((row for row in rows if row.strategy == strategy), key=_distance)
-        nearest: dict[str, SearchRow] = {}
-        for row in of_it:
-            nearest.setdefault(row.seed_id, row)
-        found += list(nearest.values())[:_EXAMPLES]
-    return found
+    nearest: dict[str, dict[str, SearchRow]] = {row.strategy: {} for row in rows}
+    for row in sorted(rows, key=_distance):
+        nearest[row.strategy].setdefault(row.seed_id, row)
+    return [row for of_seeds in nearest.values() for row in list(of_seeds.values())[:_EXAMPLES]]
 
 
 def _distance(row: SearchRow) -> tuple[float, float, str, int]:
@@ -296,25 +290,26 @@ def _distance(row: SearchRow) -> tuple[float, float, str, int]:
 
 # Comparisons and correlations
 
+_SUCCESS = (
+    *_WHERE,
+    Column("seeds", 3, lambda one: str(one.seeds)),
+    Column("success", 8, lambda one: percent_text(one.success.mean)),
+    Column("baseline's", 7, lambda one: percent_text(one.success.baseline_mean)),
+    Column("p", 1, lambda one: p_value_text(one.success.p)),
+    Column("p (Holm)", 0, lambda one: p_value_text(one.success.p_holm)),
+    Column("verdict", 0, lambda one: one.success.verdict, text=True),
+)
+
 
 def _comparisons(report: BenchReport) -> list[Block]:
     """Return each strategy against the baseline; nothing without a baseline."""
     if not report.comparisons:
         return []
-    success = (
-        *_WHERE,
-        Column("seeds", 3, lambda one: str(one.seeds)),
-        Column("success", 8, lambda one: percent_text(one.success.mean)),
-        Column("baseline's", 7, lambda one: percent_text(one.success.baseline_mean)),
-        Column("p", 1, lambda one: p_value_text(one.success.p)),
-        Column("p (Holm)", 0, lambda one: p_value_text(one.success.p_holm)),
-        Column("verdict", 0, lambda one: one.success.verdict, text=True),
-    )
     return [
         Heading(f"Comparison with {report.baseline}", 2),
-        explanations.COMPARISON,
+        words.COMPARISON,
         Heading("Success"),
-        Table(success, report.comparisons),
+        Table(_SUCCESS, report.comparisons),
         Heading("Queries"),
         Table(_contrast_columns(lambda one: one.queries), report.comparisons),
         Heading("Seconds"),
@@ -342,24 +337,21 @@ def _correlations(report: BenchReport) -> list[Block]:
     """Return the studies; nothing without any."""
     found = report.correlations
     points = [(one, point) for one in found for point in one.points]
-    leaves_out = any(one.leaves_out for one in found)
-    blocks = _section("Correlations", explanations.CORRELATIONS, _CORRELATIONS, found)
-    if blocks and leaves_out:
-        blocks.insert(2, Text(explanations.LEFT_OUT))
+    blocks = _section("Correlations", words.CORRELATIONS, _CORRELATIONS, found)
+    if any(one.leaves_out for one in found):
+        blocks.insert(2, Text(words.LEFT_OUT))
     return [*blocks, Table(_POINTS, points)]
 
 
 _CORRELATIONS = (
-    Column("study", 0, lambda one: one.study, text=True),
-    Column("strategy", 0, lambda one: one.strategy, text=True),
+    *_named("study", "strategy"),
     Column("pairs", 3, lambda one: str(len(one.points))),
     Column("with queries", 0, lambda one: number_text(one.queries, 3)),
     Column("with seconds", 9, lambda one: number_text(one.seconds, 3)),
     Column("lowest success", 10, lambda one: percent_text(one.lowest_success)),
 )
 _POINTS = (
-    Column("study", 0, lambda row: row[0].study, text=True),
-    Column("strategy", 0, lambda row: row[0].strategy, text=True),
+    *_named("study", "strategy", of=itemgetter(0)),
     Column("x", 0, lambda row: f"{row[1].x:g}"),
     Column("success", 2, lambda row: percent_text(row[1].success_rate)),
     Column("queries: mean", 0, lambda row: number_text(row[1].queries)),
@@ -379,7 +371,7 @@ _SEARCHES = (
     *_WHERE,
     Column("repeat", 0, lambda row: str(row.repeat)),
     Column("seed", 0, lambda row: row.seed_id, text=True),
-    Column("ended", 0, lambda row: row.status, text=True),
+    Column("ended", 0, lambda row: row.status.value, text=True),
     Column("queries", 0, lambda row: str(row.queries)),
     Column("seconds", 9, lambda row: number_text(row.seconds, 3)),
     Column("L2", 8, lambda row: number_text(row.l2)),
@@ -387,20 +379,20 @@ _SEARCHES = (
     Column("labels", 7, _labels),
 )
 
+_REPEATS = (
+    *_WHERE_IN_PAIRS,
+    Column("repeat", 0, lambda row: str(row[1].repeat)),
+    Column("found", 0, lambda row: f"{row[1].found:,} of {row[1].searched:,}"),
+    Column("queries: mean", 0, lambda row: number_text(row[1].queries)),
+    Column("seconds: mean", 0, lambda row: number_text(row[1].seconds, 3)),
+)
+
 
 def _repeats(cells: Sequence[CellFigures]) -> list[Block]:
     if all(len(cell.repeats) < 2 for cell in cells):
         return []
-    columns = (
-        Column("pair", 0, lambda row: row[0].pair, text=True),
-        Column("strategy", 0, lambda row: row[0].strategy, text=True),
-        Column("repeat", 0, lambda row: str(row[1].repeat)),
-        Column("found", 0, lambda row: f"{row[1].found:,} of {row[1].searched:,}"),
-        Column("queries: mean", 0, lambda row: number_text(row[1].queries)),
-        Column("seconds: mean", 0, lambda row: number_text(row[1].seconds, 3)),
-    )
-    rows = [(cell, one) for cell in cells for one in cell.repeats]
-    return [Heading("Repeat by repeat", 2), Table(columns, rows)]
+    rows = [(cell, repeat) for cell in cells for repeat in cell.repeats]
+    return [Heading("Repeat by repeat", 2), Table(_REPEATS, rows)]
 
 
 def _pictures(title: str, about: str, what: str, pictures: Mapping[str, str]) -> Iterable[Block]:
@@ -412,18 +404,55 @@ def _pictures(title: str, about: str, what: str, pictures: Mapping[str, str]) ->
 
 
 def _left(report: BenchReport) -> list[Block]:
-    blocks: list[Block] = []
-    if report.failed:
-        rows = tuple(Item(f"{name}: {why}") for name, why in report.failed.items())
-        blocks += [Heading("Cells that can't be run", 2), Listing(rows)]
-    unfinished = "interrupted, its searches so far are not counted above"
-    left = [
-        *(Item(f"{name}: {unfinished}") for name in report.unfinished),
-        *(Item(f"{name}: not begun") for name in report.missing),
+    failed = (f"{name}: {why}" for name, why in report.failed.items())
+    blocks = [
+        *_listed("Cells that can't be run", failed, 2),
+        *_listed("Cells that are not finished", words.unfinished(report), 2),
     ]
-    if left:
-        blocks += [Heading("Cells that are not finished", 2), Listing(tuple(left))]
-    if blocks:
-        command = shlex.join(["edgeflare", "bench", "resume", report.folder])
-        blocks.append(Text(f"To go on: `{command}`", has_code=True))
+    command = f"To go on: `{words.resume_command(report.folder)}`"
+    return [*blocks, Text(command, has_code=True)] if blocks else []
+
+
+# What it ran on
+
+
+def _models(report: BenchReport) -> list[Block]:
+    rows = [
+        _model(pair, side, models.get(side) or {})
+        for pair, several in report.models.items()
+        for side in ("original", "deployed")
+        for models in several
+    ]
+    header = ["pair", "model", "file", "runtime", "SHA-256 begins"]
+    rows = list(dict.fromkeys(rows))
+    return [Heading("Models"), table_of(header, rows, text=len(header))] if rows else []
+
+
+def _model(pair: str, side: str, model: Mapping[str, Any]) -> tuple[str, ...]:
+    runtime = model.get("runtime") or {}
+    version = f"{runtime.get('name', '')} {runtime.get('version', '')}"
+    return pair, side, str(model.get("name", NOTHING)), version, str(model.get("sha256", ""))[:16]
+
+
+def _devices(report: BenchReport) -> list[Block]:
+    blocks: list[Block] = [Heading("Devices")] if report.devices else []
+    for device in report.devices:
+        texts = ((name, _text(name, value)) for name, value in device.fingerprint.items())
+        items = tuple(Item(f"{name}: {text}") for name, text in texts if text)
+        blocks += [Text(", ".join(device.names), "strong"), Listing(items)]
     return blocks
+
+
+def _text(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(key, part)}" for key, part in value.items())
+    parts = value if isinstance(value, list | tuple) else str(value).split()
+    if name == "cpu_flags":
+        return f"{len(parts)} of them, in report.json"
+    return " ".join(map(str, parts))
+
+
+def _versions(environment: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in environment.items())

@@ -1,4 +1,4 @@
-"""Detections in reports: key figures, and the tables of differences by class and kind."""
+"""What the deployed model answers differently: tables of detections by class and kind, and of words."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,6 +18,7 @@ from edgeflare.answers.detections.words import (
     pair_key,
 )
 from edgeflare.answers.parts import Name
+from edgeflare.answers.transcripts import NO_WORD, TO, WordFigures
 from edgeflare.document import (
     Block,
     Cell,
@@ -33,10 +34,10 @@ from edgeflare.document import (
 )
 from edgeflare.words import answers as words
 
-_MOST_CLASSES, _MOST_IN_TEXT = 40, 10
+_MOST_CLASSES, _MOST_PAIRS, _MOST_IN_TEXT = 40, 20, 10
 
 
-def setting_figures(settings: Mapping[str, Any], models: Mapping[str, Any]) -> Iterable[KeyFigure]:
+def detector_figures(settings: Mapping[str, Any], models: Mapping[str, Any]) -> Iterable[KeyFigure]:
     """Yield how the models' outputs become detections, and which of them are of the same object.
 
     `settings` is the campaign's table "detection". Of several labels it is the least score alone.
@@ -62,7 +63,7 @@ def setting_figures(settings: Mapping[str, Any], models: Mapping[str, Any]) -> I
     yield KeyFigure("detections", ", ".join(parts))
 
 
-def key_figures(detection: DetectionFigures) -> Iterable[KeyFigure]:
+def detection_figures(detection: DetectionFigures) -> Iterable[KeyFigure]:
     """Yield the natural differences of detectors, and those on the triggers."""
     seeds, triggers = detection.seeds, detection.triggers
     yield KeyFigure(
@@ -169,3 +170,35 @@ def _table(counts: DifferenceCounts, name: Name) -> Block:
         detected = f"{sum(row.original for row in rest):,}"
         rows.append([counted(len(rest), "more class", "more classes"), *sums, detected, ""])
     return table_of(header, rows)
+
+
+def words_section(figures: WordFigures, *, is_replay: bool) -> Section:
+    """Return the words returned differently; a trigger can have several, so they have no sum."""
+    matter = "input" if is_replay else "trigger"
+    title = "Words that the deployed model returns differently"
+    if not figures.pairs:
+        none = words.NO_OTHER_WORDS_NOW if is_replay else words.NO_OTHER_WORDS
+        return Section("words", title, (Text(none, "note"),), order=100)
+    rows = [
+        (
+            original := pair.original or NO_WORD,
+            deployed := pair.deployed or NO_WORD,
+            Cell(
+                f"{pair.count:,}",
+                key=TO.join((pair.original, pair.deployed)),
+                words=words.BOTH_RETURN.format(counted(pair.count, matter), original, deployed),
+            ),
+        )
+        for pair in figures.pairs[:_MOST_PAIRS]
+    ]
+    header = ("original returns", "deployed returns", f"{matter}s")
+    texts = [(original, deployed, cell.text) for original, deployed, cell in rows[:_MOST_IN_TEXT]]
+    if rest := figures.pairs[_MOST_IN_TEXT:]:
+        texts.append((counted(len(rest), "more pair"), "", ""))
+    more = len(figures.pairs) - len(rows)
+    left_out = f": the most frequent ones, {more:,} more are left out" if more else ""
+    which = "Inputs that deviate now" if is_replay else "Triggers"
+    note = words.TRIGGERS_BY_WORD.format(which, left_out, matter)
+    table = table_of(header, texts, text=2)
+    blocks = (Text(note, "note"), Matrix(header, rows, labels=2, text=(table,)))
+    return Section("words", title, blocks, order=100)

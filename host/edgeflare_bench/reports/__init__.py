@@ -1,0 +1,1 @@
+"""A bench's reports: their documents, pictures and files."""
