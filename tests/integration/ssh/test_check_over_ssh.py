@@ -60,18 +60,6 @@ def test_unknown_host_key_is_reported_with_the_command(
     assert f"--fingerprint {ssh_server.fingerprint}" in (key.fix or "")
 
 
-def test_nobody_there(ssh_server: SshServer) -> None:
-    (line,) = check_device(ssh_server.device(port=1))
-    assert (line.name, line.state) == ("connection", "fix")
-    assert "start sshd" in (line.fix or "")
-
-
-def test_python_that_is_not_there(ssh_server: SshServer, tmp_path: Path) -> None:
-    lines = check_device(ssh_server.device(cache=str(tmp_path), python="python9"))
-    assert [line.name for line in lines if not line.ok] == ["python"]
-    assert "install Python 3.8" in (lines[-1].fix or "")
-
-
 @pytest.mark.extended
 def test_login_by_password_is_noted(tmp_path: Path) -> None:
     with start_asyncssh(AsyncsshOptions(password="secret")) as server:

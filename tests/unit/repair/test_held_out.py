@@ -134,12 +134,12 @@ def test_a_threshold_catches_what_its_bound_says_on_average() -> None:
     """Half of 41 deviations are 20, of whose 21 ranks the 19th is the first at 90 %."""
     rng = np.random.default_rng(0)
     bounds, caught = set(), []
-    for _ in range(400):
+    for _ in range(100):
         found = abstention_of(both_kinds(rng, 40), catch=0.9)
         bounds.add(found.bound)
         caught.append(found.threshold)  # margins are uniform: the share below it
     assert bounds == {19 / 21}
-    assert np.mean(caught) == pytest.approx(19 / 21, abs=0.01)
+    assert np.mean(caught) == pytest.approx(19 / 21, abs=0.02)
 
 
 def test_only_the_other_halfs_fresh_deviations_count() -> None:
