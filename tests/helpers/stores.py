@@ -429,8 +429,8 @@ def replay_store(
     """Write a replay in which the first `done` inputs were asked about, by each of the replicas alike."""
     inputs = [
         ReplayInput(
-            name,
             name.partition(":")[2],
+            id=name,
             kind=kind,
             deviated=kind == "trigger",
             looks=looks or {},

@@ -1,7 +1,10 @@
 """Records as JSON: a dataclass states its fields once, and pydantic writes them."""
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from pydantic import TypeAdapter, computed_field
 from typing_extensions import Self
@@ -18,17 +21,41 @@ else:
 
 
 class JsonRecord:
-    """A dataclass that is a JSON object: its fields by name, then its properties of `in_json`."""
+    """A dataclass that is a JSON object: its fields by name, then its properties of `in_json`.
+
+    `json_instead` has the fields that are not in it, each with the property that is there in its
+    place, or "".
+    """
+
+    json_instead: ClassVar[Mapping[str, str]] = {}
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names."""
-        plain: dict[str, Any] = as_json(self)
-        return plain
+        if not self.json_instead:
+            return cast("dict[str, Any]", as_json(self))
+        record: Any = self
+        names = (self.json_instead.get(field.name, field.name) for field in fields(record))
+        return {name: jsonable(getattr(self, name)) for name in names if name}
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """Return what `to_json` has described. Raises ValueError for anything else."""
         return of_json(cls, data)
+
+
+def jsonable(value: Any) -> Any:
+    """Return JSON data with NaN and infinity as the texts "nan", "inf" and "-inf"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, JsonRecord):
+        return value.to_json()
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {key: jsonable(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [jsonable(part) for part in value]
+    return value
 
 
 def as_json(record: Any, kind: Any = None) -> Any:

@@ -29,6 +29,8 @@ _NONE = "\ufffe\uffff"
 """Code points that are no characters; XML forbids them."""
 NOTHING = "–"
 """What stands for a figure that is not known."""
+ADDRESS = "its address, postgresql://user@host/database/NAME"
+"""How a campaign in a database is named, in the help of commands."""
 
 _SMALL = 0.01
 _TINY = 1e-5

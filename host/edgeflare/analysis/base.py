@@ -24,6 +24,7 @@ from edgeflare.document import Block, Heading, Name, Section, Text
 from edgeflare.errors import DiskFullError, EdgeFlareError, StoreError, UnwritableError, UsageError
 from edgeflare.store import CampaignLock, Store
 from edgeflare.store.analyses import AnalysisRun, UnitRows
+from edgeflare.words.campaign import NOT_IN_REPORT
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
@@ -42,15 +43,16 @@ class Analysis(Protocol[S, R]):
 
     `about` is its command's help. `settings` is a pydantic model, in whose annotations
     `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
-    codes, which is stored as JSON. With the `scope` "campaigns" it takes several, and what it returns
-    isn't stored. One that is `exclusive` has the campaign locked while it runs, so that nobody else
+    codes, which is stored as JSON. With the `scope` "campaigns" it takes several, with "folder" one that
+    may be no campaign's; what it returns isn't stored then. One that is `exclusive` has the campaign locked while it runs, so that nobody else
     writes to it; others may be run while the campaign runs. The result of one that isn't `stored` is
     printed alone; what it keeps in case it is interrupted is deleted when it ends.
 
     Further parts are optional: ``to_json(result)`` returns what ``--json`` prints, by default
     that of the result, or its fields; ``advice(result)`` returns a line for the user on what to do next,
     "" for none; ``write(result, settings)`` writes files that the settings name, once the result is
-    printed; ``exit_code(result)`` is what the command ends with. ``argument`` is the
+    printed; ``limits(result)`` returns `LimitCheck`s, by which the command ends as
+    ``edgeflare run`` does, ``exit_code(result)`` what it ends with else. ``argument`` is the
     `edgeflare.campaign.settings.flags.Flag` of the campaigns, where these have another name or a help of
     their own. One that runs several campaigns reports them to the context's `batch`: ``each`` is what
     one of them is called in a terminal, and ``go_on(last)`` returns how to continue where the
@@ -61,15 +63,15 @@ class Analysis(Protocol[S, R]):
     about: str
     settings: type[S]
     result: type[R]
-    scope: Literal["campaign", "campaigns"] = "campaign"
+    scope: Literal["campaign", "campaigns", "folder"] = "campaign"
     exclusive: bool = False
     stored: bool = True
 
     def run(self, campaign: Any, settings: S, context: RunContext) -> R | WithUnitScores[R]:
         """Return the result.
 
-        `campaign` is the open `Store`; with the scope "campaigns" it is the list of folders. Raises
-        UsageError where the campaign hasn't what it needs.
+        `campaign` is the open `Store`; with another scope it is the list of folders. Raises UsageError
+        where the campaign hasn't what it needs.
         """
         ...
 
@@ -157,7 +159,7 @@ def run_as(
             except DiskFullError:
                 raise
             except StoreError as error:
-                text = f"the result isn't stored, so that the report lacks it: {error}"
+                text = NOT_IN_REPORT.format(error)
                 if not hasattr(result, "notices"):
                     context.progress(Notice(text))
                     return result

@@ -3,11 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
+from pydantic import PlainSerializer
+
+from edgeflare._internal.records import JsonRecord
 from edgeflare._internal.text import names_text
 from edgeflare.analysis.corpus_import import (
     Findings,
@@ -26,9 +29,11 @@ from edgeflare.store import Store, open_store
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.corpus.records import Added, CorpusCampaign, CorpusRemoved, DeviceAnswer
 
+_Moment: TypeAlias = Annotated[datetime, PlainSerializer(datetime.isoformat)]
+
 
 @dataclass(frozen=True)
-class CorpusAddition:
+class CorpusAddition(JsonRecord):
     """What became of a campaign's, or a replay's, confirmed triggers in a corpus.
 
     `new` are entries now, `replaced` those that had to go for them; `known` were there to the bit,
@@ -57,14 +62,10 @@ class CorpusAddition:
 
     notices = worded("findings:addition_notices")
     """What is to be known of the addition, a sentence each."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the counts and the notices."""
-        about = {name: value for name, value in asdict(self).items() if name not in _FOR_NOTICES}
-        return {**about, "notices": list(self.notices)}
-
-
-_FOR_NOTICES = {"unfinished", "another_original", "unplaced", "unknown_fixed", "source"}
+    json_instead: ClassVar = {
+        "unfinished": "notices",
+        **dict.fromkeys(("another_original", "unplaced", "unknown_fixed", "source"), ""),
+    }
 
 
 def add_to_corpus(
@@ -227,11 +228,11 @@ class CorpusTarget:
     deviating: int
     agreeing: int
     unseen: int
-    looked_at: datetime
+    looked_at: _Moment
 
 
 @dataclass(frozen=True)
-class CorpusSummary:
+class CorpusSummary(JsonRecord):
     """A corpus in figures.
 
     `shape` of the inputs is [height, width, channels], of audio [], with `rate` in Hz, which images
@@ -244,7 +245,7 @@ class CorpusSummary:
 
     folder: str
     id: str
-    created_at: datetime
+    created_at: _Moment
     per_pair: int
     shape: tuple[int, ...] | None
     classes: int | None
@@ -253,28 +254,14 @@ class CorpusSummary:
     campaigns: int
     sightings: int
     near: int
-    pairs: tuple[CorpusPair, ...]
+    pairs: tuple[Annotated[CorpusPair, PlainSerializer(CorpusPair._asdict)], ...]
     models: dict[str, int]
     originals: dict[str, int]
     targets: tuple[CorpusTarget, ...]
-    found_first: datetime | None
-    found_last: datetime | None
+    found_first: _Moment | None
+    found_last: _Moment | None
     size: int
     rate: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names; moments are ISO 8601."""
-        return {
-            **asdict(self),
-            "created_at": self.created_at.isoformat(),
-            "pairs": [pair._asdict() for pair in self.pairs],
-            "targets": [
-                {**asdict(target), "looked_at": target.looked_at.isoformat()}
-                for target in self.targets
-            ],
-            "found_first": self.found_first and self.found_first.isoformat(),
-            "found_last": self.found_last and self.found_last.isoformat(),
-        }
 
 
 def corpus_summary(corpus: Corpus | Path) -> CorpusSummary:

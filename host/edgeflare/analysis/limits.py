@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.analysis.class_names import known_class_names
 from edgeflare.analysis.outcome_stats import kind_rate
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.analysis.survey import SurveyFigures, survey_figures
 from edgeflare.answers import SCORES, AnswerKind
-from edgeflare.answers.parts import LimitRule, jsonable, worded
+from edgeflare.answers.parts import LimitRule, worded
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import replayed_inputs
 from edgeflare.campaign.settings.baseline import Pair, baseline_pairs
@@ -46,7 +47,6 @@ LimitReason: TypeAlias = Literal[
 ]
 """What a check rests on: both were compared, or why there is nothing to compare."""
 Limit: TypeAlias = float | bool | str
-_IN_JSON = ("name", "limit", "value", "crossed", "words", "checked", "undecided")
 
 
 class Offender(NamedTuple):
@@ -94,7 +94,7 @@ class LimitFigures:
 
 
 @dataclass(frozen=True)
-class LimitCheck:
+class LimitCheck(JsonRecord):
     """One limit, compared with what a campaign found.
 
     `name` and `limit` are as in `LimitsConfig`, of a limit for one class with the class as in
@@ -117,11 +117,7 @@ class LimitCheck:
 
     words = worded("limits:limit_words")
     """The check in one sentence, with the first few that cross it."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, `words` among them; infinity is a text."""
-        plain = {name: getattr(self, name) for name in _IN_JSON}
-        return {name: jsonable(value) for name, value in plain.items()}
+    json_instead: ClassVar = {"reason": "words", "figures": ""}
 
 
 def check_limits(

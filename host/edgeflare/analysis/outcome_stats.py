@@ -19,7 +19,7 @@ from edgeflare.statistics import CountedPair, clustered_interval, counted_pairs,
 from edgeflare.statistics import Spread as Spread  # noqa: PLC0414 - public here, too
 from edgeflare.store import Store
 from edgeflare.store.columns import Arrays
-from edgeflare.store.records import SEARCH_ENDS, OfSeed
+from edgeflare.store.records import SEARCH_ENDS, LabelledInput
 from edgeflare.strategies.operators import changing, corruption_names, describe_mutations, join_last
 from edgeflare.types import TRIGGERS, Output, Status
 
@@ -28,15 +28,12 @@ _FAILURES_KEPT = 20
 
 
 @dataclass(frozen=True)
-class TriggerFigures(OfSeed):
-    """A triggering input of a seed: both models'
-    labels (class indices) or their texts, and the steps from the seed to it
-    in words, without those that change nothing; none where it was not found by mutations.
+class TriggerFigures(LabelledInput):
+    """A triggering input: both models' labels or their texts, and the steps from the seed to it in
+    words, without those that change nothing; none where it was not found by mutations.
     `disagreement` is how far both answers are apart, see `edgeflare.metrics`. `difference` has the
     differences of detections, or of values, in words."""
 
-    original_label: int | None
-    deployed_label: int | None
     words: tuple[str, ...]
     original_text: str | None = None
     deployed_text: str | None = None
@@ -196,14 +193,14 @@ def _first_triggers(store: Store) -> tuple[TriggerFigures, ...]:
     return tuple(
         TriggerFigures(
             one.seed_id,
-            one.original_label,
-            one.deployed_label,
             tuple(describe_mutations(changing(one.mutations))),
             text_of(one.original),
             text_of(one.deployed),
             one.disagreement,
             difference_text(one.original, one.deployed),
             replica=one.replica,
+            original_label=one.original_label,
+            deployed_label=one.deployed_label,
         )
         for one in sorted(records, key=lambda one: order(*one.place))
     )

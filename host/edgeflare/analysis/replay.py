@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from edgeflare._internal.records import as_json
+from pydantic import PlainSerializer, computed_field
+
+from edgeflare._internal.records import JsonRecord, in_json
+from edgeflare.analysis.limits import LimitCheck
 from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.replay.results import (
     STATES,
@@ -17,6 +20,9 @@ from edgeflare.campaign.replay.results import (
 )
 from edgeflare.campaign.status import expected_outcomes
 from edgeflare.store import Store, campaign_text, open_store
+
+if TYPE_CHECKING:
+    from edgeflare.campaign.replay.reproduce import Reproduction
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class ReplayFigures:
 
 
 @dataclass(frozen=True)
-class ReplaySummary:
+class ReplaySummary(JsonRecord):
     """Results of a replay so far; see `ReplayedInput` for the states.
 
     `source` is the folder of the campaign, replay or corpus (`source_kind`) that the inputs came
@@ -66,12 +72,12 @@ class ReplaySummary:
     notices: tuple[str, ...] = ()
     unusable: tuple[UnusableAnswers, ...] = ()
 
-    @property
+    @in_json
     def counts(self) -> dict[ReplayState, int]:
         """How many inputs are in each state, over all devices."""
         return _counts(self.inputs)
 
-    @property
+    @in_json
     def by_device(self) -> dict[str, dict[ReplayState, int]]:
         """How many inputs are in each state, by the name of the device."""
         return {
@@ -114,10 +120,18 @@ class ReplaySummary:
         """Those on which a device could not answer."""
         return self._of("failed")
 
+    @computed_field(  # type: ignore[prop-decorator] # JSON has how many
+        return_type=Annotated[tuple[ReplayedInput, ...], PlainSerializer(len, return_type=int)]
+    )
     @property
     def elsewhere(self) -> tuple[ReplayedInput, ...]:
         """Those that still deviate, but with other labels than before."""
         return tuple(one for one in self.still if one.elsewhere)
+
+    @in_json
+    def narrow(self) -> int:
+        """How many of the fixed ones are so with a tie, or a margin below the floor."""
+        return sum(one.narrow for one in self.fixed)
 
     @property
     def figures(self) -> ReplayFigures:
@@ -130,23 +144,32 @@ class ReplaySummary:
             counts=self.counts,
             by_device=self.by_device,
             elsewhere=len(self.elsewhere),
-            narrow=sum(one.narrow for one in self.fixed),
+            narrow=self.narrow,
             unfinished=self.unfinished,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, and those of `figures`."""
-        return {
-            **vars(self),
-            **asdict(self.figures),
-            "devices": list(self.devices),
-            "notices": list(self.notices),
-            "unusable": [one.to_json() for one in self.unusable],
-            "inputs": [as_json(one) for one in self.inputs],
-        }
-
     def _of(self, state: ReplayState) -> tuple[ReplayedInput, ...]:
         return tuple(one for one in self.inputs if one.state == state)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay tells: of all its inputs, with its limits, or of some `triggers` then and now.
+
+    `folder` has the replay, where it is kept.
+    """
+
+    source: str
+    folder: str | None
+    summary: ReplaySummary | None = None
+    limits: tuple[LimitCheck, ...] = ()
+    triggers: "tuple[Reproduction, ...]" = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object: the summary with the limits, or the triggers."""
+        if self.summary is None:
+            return {"source": self.source, "triggers": [one.to_json() for one in self.triggers]}
+        return {**self.summary.to_json(), "limits": [one.to_json() for one in self.limits]}
 
 
 def replay_summary(replay: Store | Path) -> ReplaySummary:

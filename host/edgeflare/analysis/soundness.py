@@ -6,14 +6,15 @@ model on an input is the total variation distance of its answer from the origina
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import exact
+from edgeflare._internal.records import JsonRecord
 from edgeflare.answers.parts import worded
 from edgeflare.campaign.pair.health import UnusableAnswers
 from edgeflare.statistics import binomial_tail, clustered_interval, holm, wilson
@@ -116,7 +117,7 @@ class OwnFigures:
 
 
 @dataclass(frozen=True)
-class Soundness:
+class Soundness(JsonRecord):
     """Whether a deployed model is worse than its healthy references, and why.
 
     `verdict`: "sound": no worse than the references by more than the stated margins; "worse";
@@ -180,15 +181,10 @@ class Soundness:
     """The verdict in words, without the evidence."""
     evidence = worded("soundness:evidence_words")
     """The reasons, a sentence each."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object with the same names, `evidence` in place of what it is made of."""
-        values = {"verdict": self.verdict, "confidence": self.confidence, "evidence": self.evidence}
-        values |= {name: value for name, value in asdict(self).items() if name not in _NOT_IN_JSON}
-        return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items()}
-
-
-_NOT_IN_JSON = {"reasons", "static", "replica", "unusable", "unhealthy", "disagreement"}
+    json_instead: ClassVar = {
+        "reasons": "evidence",
+        **dict.fromkeys(("static", "replica", "unusable", "unhealthy", "disagreement"), ""),
+    }
 
 
 def judge(

@@ -380,7 +380,8 @@ class AnswerKind(ABC, Generic[A]):
 
     def to_json(self, answer: A) -> Any:
         """Return an answer for files that programs read, as `jsonable` data."""
-        return jsonable(self.numbers(answer).tolist())
+        cell = self.to_cell(answer)
+        return jsonable(cell.tolist() if isinstance(cell, np.ndarray) else cell)
 
     def differences_json(self, original: A, deployed: A) -> list[dict[str, Any]] | None:
         """Return what differs for files that programs read; None where labels tell it."""

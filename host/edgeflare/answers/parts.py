@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.records import jsonable as jsonable  # noqa: PLC0414 - of every kind
 from edgeflare.types import Decision
 
 Name: TypeAlias = Callable[[int], str]
@@ -129,14 +130,3 @@ def decision_of(margin: float | None, floor: float) -> Decision:
     if margin is None or margin <= 0:
         return Decision.TIE
     return Decision.BELOW_FLOOR if margin < floor else Decision.DEVIATION
-
-
-def jsonable(value: Any) -> Any:
-    """Return JSON data with NaN and infinity as the texts "nan", "inf" and "-inf"."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: jsonable(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [jsonable(part) for part in value]
-    return value

@@ -146,14 +146,17 @@ def load_gallery(path: Path, size: int) -> NDArray[np.float64]:
 
     `path`: an .npz with `embeddings`, [entries, size], of two entries at least. Raises UsageError.
     """
-    where, advice = f"the gallery {path}", "write it with numpy.savez(FILE, embeddings=...)"
-    arrays = read_npz(path, "gallery", advice, _MOST_GALLERY_BYTES)
+    where = f"the gallery {path}"
+    arrays = read_npz(path, "gallery", "embeddings=...", _MOST_GALLERY_BYTES)
     if "embeddings" not in arrays:
         raise UsageError(
             f"{where} has no array `embeddings`; it has {names_text(arrays) or 'none'}"
         )
     if arrays["embeddings"].dtype.kind not in "biuf":
-        raise UsageError(f"{where} holds no embeddings of real numbers; {advice}")
+        raise UsageError(
+            f"{where} holds no embeddings of real numbers; write it with numpy.savez(FILE, "
+            "embeddings=...)"
+        )
     rows = arrays["embeddings"].astype(np.float64)
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != size:
         raise UsageError(

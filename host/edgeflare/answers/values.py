@@ -41,8 +41,8 @@ from edgeflare.words.answers import (
     MEAN_IOU,
     OF_VALUES,
     VALUE_TASKS,
+    distance_figure,
     distance_is,
-    spread_of_distances,
     values_of_shape,
 )
 
@@ -270,9 +270,6 @@ class ValuesKind(AnswerKind[Values]):
     def answer_words(self, answer: Values, name: Name = str) -> str:
         return values_of_shape(answer.array.shape)
 
-    def to_json(self, answer: Values) -> Any:
-        return value_summary(answer)
-
     def card(self, original: Values, deployed: Values, seed: Sequence[Any] = ()) -> Card:
         maps = _maps(original, deployed)
         values = {
@@ -312,8 +309,7 @@ class ValuesKind(AnswerKind[Values]):
         measured = figures.measure, figures.tolerance, figures.by_element
         for where, distances in (("seeds", figures.seeds), ("triggers", figures.triggers)):
             if distances is not None:
-                median, most = spread_of_distances(distances, *measured)
-                yield KeyFigure(f"distance on the {where}", median, most, main=True)
+                yield distance_figure(where, distances, *measured)
         if figures.mean_iou is not None:
             yield KeyFigure(MEAN_IOU, number_text(figures.mean_iou, 3))
 

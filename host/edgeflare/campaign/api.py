@@ -29,6 +29,7 @@ from edgeflare.errors import SeedError, StoreError
 from edgeflare.store import OutcomeRecord, SeedRecord, Store
 from edgeflare.store.database import translate_errors
 from edgeflare.store.location import POINTER_NAME, is_address, split_address
+from edgeflare.store.records import LabelledInput
 from edgeflare.store.servers import add_database
 from edgeflare.types import TRIGGERS, Output, Sample
 
@@ -144,8 +145,8 @@ SeedInputs: TypeAlias = PathOrTable | NDArray[np.uint8] | Sequence[NDArray[np.ui
 """A path or table; or images, uint8 [N, H, W(, C)], maybe {"images": ..., "labels": [N]}."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trigger:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trigger(LabelledInput):
     """A triggering input.
 
     `sample` and the seed input it was found from, `seed`, are raw: uint8 [height, width, channels],
@@ -155,18 +156,17 @@ class Trigger:
     probability); `l2` and `linf` are distances to the seed, see `edgeflare.metrics`.
     """
 
-    seed_id: str
     device: str
     sample: Sample
     seed: Sample
     label: int | None
     original: Output
     deployed: Output
-    original_label: int | None
-    deployed_label: int | None
     margin: float | None
     l2: float | None
     linf: int | None
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
 
 class SearchResult:
@@ -300,6 +300,7 @@ def _trigger(store: Store, seed: SeedRecord, outcome: OutcomeRecord) -> Trigger:
     assert outcome.deployed is not None  # noqa: S101
     return Trigger(
         seed_id=seed.id,
+        replica=outcome.replica,
         device=outcome.device_name,
         sample=store.get_sample(outcome.trigger or seed.sample),
         seed=store.get_sample(seed.sample),

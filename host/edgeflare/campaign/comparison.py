@@ -323,7 +323,7 @@ def _check_usable(folder: Path) -> None:
     """Raise ModelError where a candidate's answers can't be used."""
     with Store.open(folder) as store:
         if problem := ranking_problem(store):
-            raise ModelError(problem)
+            raise ModelError(f"{store.folder} can't be ranked: {problem.words}")
 
 
 def _check_unchanged(name: str, folder: Path) -> None:

@@ -35,6 +35,7 @@ from edgeflare.store.state import Partner
 from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
 from edgeflare.types import Issue, SeedInput, Task
+from edgeflare.words.inputs import OR_AUDIO
 from edgeflare.words.preflight import sentence
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
@@ -43,9 +44,6 @@ Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 _WHOSE = "the original model"
 _FOR_IMAGES = ("size", "resize")
 _FOR_AUDIO = ("cut", "resample")
-_FRONT_END = (
-    ", or if it takes audio state its front end, for example `--input front_end=mlperf-tiny-kws`"
-)
 
 
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
@@ -192,7 +190,7 @@ def _refuse(seeds: SeedsConfig, names: tuple[str, ...], theirs: str, takes: str)
         if getattr(seeds, name):
             raise UsageError(
                 f"seeds.{name} is for {theirs}, and {_WHOSE} takes {takes}: leave it out"
-                + _FRONT_END * (takes == "images")
+                + OR_AUDIO * (takes == "images")
             )
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from edgeflare._internal.text import ADDRESS
 from edgeflare.cli.groups import PluginGroup, command_of
 from edgeflare.cli.options import (
-    ADDRESS,
     Json,
     command_with_flags,
     flags_of_settings,
     folder,
     settings_from,
 )
-from edgeflare.cli.terminal import ask, echo_err, handling_signals, with_exit_codes
+from edgeflare.cli.terminal import ask, echo_err, end_by, handling_signals, with_exit_codes
 
 if TYPE_CHECKING:
     from edgeflare._internal.flags import SettingFlag
@@ -31,10 +31,11 @@ def analysis_command(name: str) -> Any:
     from edgeflare.analysis import analysis
 
     plugin = analysis(name)
-    place = _place(plugin)
+    place, scope = _place(plugin), getattr(plugin, "scope", "campaign")
 
     def run(ctx: typer.Context, json: Json = False) -> None:
-        _run(name, ctx.obj.pop(place.flag.parameter), ctx.obj, json)
+        campaign = ctx.obj.pop(place.flag.parameter)
+        _run(name, [campaign] if scope == "folder" else campaign, ctx.obj, json)
 
     kind = command_with_flags(lambda: [place, *flags_of_settings(plugin.settings)])
     return command_of(with_exit_codes(run), name, cls=kind, help=plugin.about)
@@ -115,6 +116,10 @@ def _run(name: str, campaign: Path | list[Path], given: Any, json: bool) -> None
         echo_err(f"\n{advice}")
     if hasattr(plugin, "write"):
         plugin.write(result, settings)
+    if hasattr(plugin, "limits"):
+        checks = plugin.limits(result)
+        undecided = [check.name for check in checks if check.undecided]
+        end_by([check.name for check in checks if check.crossed], undecided)
     if hasattr(plugin, "exit_code"):
         raise typer.Exit(plugin.exit_code(result))
 

@@ -36,7 +36,7 @@ _COMMANDS: dict[Callable[..., None] | str, str] = {
     campaigns.show: "ShowSettings",
     campaigns.export: "ExportSettings",
     campaigns.report: "ReportSettings",
-    campaigns.replay: "ReplaySettings",
+    "replay": "",
     "explain": "",
     "shrink": "",
     "compare": "",

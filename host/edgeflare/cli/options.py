@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
+from edgeflare._internal.text import ADDRESS
 from edgeflare.cli.terminal import with_exit_codes
 
 if TYPE_CHECKING:
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
     from edgeflare.campaign import SettingFlag
 
 S = TypeVar("S", bound="BaseModel")
-
-FILES = "Models and seeds"
-
-ADDRESS = "its address, postgresql://user@host/database/NAME"
+T = TypeVar("T")
 
 
 def folder(text: str) -> Path:
@@ -37,9 +35,18 @@ def folder(text: str) -> Path:
     """
     from edgeflare.store import folder_at
 
-    found: list[Path] = []
-    with_exit_codes(lambda: found.append(folder_at(text)))()
-    return found[0]
+    return parsing(folder_at)(text)
+
+
+def parsing(parser: Callable[[str], T]) -> Callable[[str], T]:
+    """Return the parser of an argument; it ends the program as a command does, where it raises."""
+
+    def parse(text: str) -> T:
+        parsed: list[T] = []
+        with_exit_codes(lambda: parsed.append(parser(text)))()
+        return parsed[0]
+
+    return parse
 
 
 CampaignFolder = Annotated[
@@ -298,7 +305,7 @@ def _parameter(setting: "SettingFlag") -> inspect.Parameter:
         "help": f"{setting.help} {_range(limits).capitalize()}." if limits else setting.help,
         "rich_help_panel": setting.panel,
         "callback": _within(limits) if limits else None,
-        "parser": setting.flag.parser,
+        "parser": setting.flag.parser and parsing(setting.flag.parser),
     }
     name = setting.flag.name
     option = typer.Option(name, **parts) if is_option else typer.Argument(**parts)

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 
 from edgeflare._internal import plugins
 from edgeflare._internal.flags import Flag, FlagsOfCampaign, Typed
-from edgeflare.cli.options import ADDRESS, FILES, folder
+from edgeflare._internal.text import ADDRESS
+from edgeflare.cli.options import folder
 from edgeflare.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _HOSTS = "Devices of several hosts"
 _MLFLOW = "MLflow"
-_INPUTS = "Inputs"
 _NARROWED = "Only a part"
 _DEVICE = "local, a name in the inventory, ssh://user@host:port or adb://SERIAL."
 _TOML = "A campaign.toml (edgeflare init writes one)."
@@ -372,50 +372,4 @@ class NightlySettings(BaseModel):
     )
     devices: Annotated[tuple[str, ...], Flag("--device", metavar="NAME", panel=_NARROWED)] = Field(
         (), description="Only this device; may be repeated."
-    )
-
-
-class ReplaySettings(BaseModel):
-    """``replay``."""
-
-    source: Annotated[
-        Path,
-        _place("source", f"A campaign's folder, a replay's, or a trigger corpus; or {ADDRESS}."),
-    ]
-    typed: Annotated[
-        Typed,
-        FlagsOfCampaign(
-            *("original", "deployed", "input", "original_input", "deployed_input"),
-            *("deployed_output", "input_name", "original_input_name", "deployed_input_name"),
-            *("fixed_inputs", "original_fixed_inputs", "deployed_fixed_inputs"),
-            *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
-            *("inventory", "confirmations", "out", "store", "samples"),
-            original={"help": "The original model, where it has moved or changed."},
-            deployed={"help": "The new deployed model; by default the campaign's."},
-            device={"help": "Other devices than the campaign's; may be repeated."},
-            confirmations={
-                "help": "How often a deviation is sent again; by default as in the campaign.",
-                "panel": _INPUTS,
-            },
-        ),
-    ] = Typed()
-    campaign: Annotated[
-        Path | None,
-        _place(
-            "--campaign",
-            "A campaign.toml, or a campaign's folder, whose models, devices and limits are taken. A corpus "
-            "has none of its own.",
-            panel=FILES,
-        ),
-    ] = None
-    trigger: Annotated[tuple[str, ...], Flag("--trigger", metavar="SEED_ID", panel=_INPUTS)] = (
-        Field(
-            (),
-            description="Only the trigger that was found from this seed, with what both models said then and "
-            "say now; may be repeated. Leaves nothing behind without --out.",
-        )
-    )
-    only: Annotated[str | None, Flag("--only", metavar="KIND", panel=_INPUTS)] = Field(
-        None,
-        description="triggers, or seeds: the seed inputs on which the models agreed. Default: both.",
     )

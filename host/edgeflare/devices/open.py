@@ -8,6 +8,7 @@ returns an open `Transport`. That of ``labgrid`` opens devices with a labgrid pl
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +144,7 @@ def open_device(
             chosen,
             wanted if there.data is None else {**wanted, "calibration": there.data[0]},
             compression="off" if device.transport == "local" else device.compression,
-            lease=None if lease is None else lease._replace(share=device.share),
+            lease=None if lease is None else replace(lease, share=device.share),
             limits=Limits(None, device.heartbeat_s, device.timeout_s),
             owns_transport=True,
         )

@@ -101,8 +101,7 @@ def _seeds(names: NDArray[Any] | None, path: Path) -> list[str]:
 
 
 def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
-    advice = "write it with numpy.savez, an array by input name"
-    arrays = read_npz(path, "fixed inputs", advice, _MOST_BYTES)
+    arrays = read_npz(path, "fixed inputs", "INPUT=...", _MOST_BYTES)
     if not arrays:
         raise UsageError(f"{path} holds no array: write one by input name with numpy.savez")
     return arrays

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from edgeflare._internal.text import OTHER_INPUTS, shape_text
 from edgeflare.errors import ModelError, UsageError
-from edgeflare.models.audio_input import PRESETS, AudioOptions, merged, resolve_audio
+from edgeflare.models.audio_input import AudioOptions, merged, resolve_audio
 from edgeflare.words import inputs as words
 from edgeflare_agent.audio_spec import Spec
 from edgeflare_agent.errors import RequestError
@@ -269,9 +269,5 @@ def _filled(tensor: TensorInfo, layout: str, size: tuple[int, int]) -> tuple[int
 
 def _or_audio(tensor: TensorInfo) -> str:
     """Return advice for an audio model; "" for a tensor with three channels."""
-    if len(tensor.shape) > 3 and 3 in (tensor.shape[-1], tensor.shape[-3]):
-        return ""
-    return (
-        "; if it takes audio, state its front end, for example `--input front_end=waveform --input "
-        f"rate=16000` or `--input front_end={next(iter(PRESETS))}`"
-    )
+    has_colours = len(tensor.shape) > 3 and 3 in (tensor.shape[-1], tensor.shape[-3])
+    return "" if has_colours else words.OR_AUDIO

@@ -101,13 +101,6 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-class _Bins(NamedTuple):
-    """Edges of bars, one more than there are, and whether each bar is one whole number."""
-
-    edges: list[float]
-    whole: bool
-
-
 def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
     """Return a histogram of finite numbers as an ``<svg>``, or a sentence where there are none.
 
@@ -118,8 +111,8 @@ def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
     numbers = np.asarray([value for value in values if math.isfinite(value)], np.float64)
     if not numbers.size:
         return Markup('<p class="muted">{}: nothing to count.</p>').format(title)
-    bins = _bins(numbers)
-    counts = np.histogram(numbers, bins.edges)[0]
+    edges, is_whole = _bins(numbers)
+    counts = np.histogram(numbers, edges)[0]
     upright = Axis(0, int(counts.max()), whole=True)
     words = (
         f"{numbers.size:,} values from {figure(float(numbers.min()))} to "
@@ -132,7 +125,7 @@ def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
         if not count:
             continue
         height = max(_SPAN * count / upright.high, 1.5)
-        tip = f"{_bar_words(bins, place, unit)}: {count:,}"
+        tip = f"{_bar_words(edges, is_whole, place, unit)}: {count:,}"
         parts.append(
             Markup(
                 '<rect class="fill" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>'
@@ -144,7 +137,7 @@ def histogram(values: Sequence[float], title: str, unit: str) -> Markup:
                 tip,
             )
         )
-    parts.append(_abscissa(bins, step, unit))
+    parts.append(_abscissa(edges, is_whole, step, unit))
     return _drawing(f"{title}: {words}.", parts)
 
 
@@ -236,32 +229,23 @@ def line_chart(
     return _drawing(_alternative(title, nights, lines, words), parts)
 
 
-class Interval(NamedTuple):
-    """A value and the ends of the interval around it."""
-
-    value: float
-    low: float
-    high: float
-
-
 def interval_chart(
     title: str,
     places: Sequence[str],
-    intervals: Sequence[Interval | None],
+    intervals: Sequence[tuple[float, float, float]],
     others: Sequence[Line] = (),
     *,
     unit: str,
     words: Callable[[float], str] = figure,
 ) -> Markup | None:
-    """Return a chart of values with their intervals at named places; None if there is no value.
+    """Return a chart of values with their intervals (value, low, high) at named places, or None.
 
     `others` are lines over the same places, without intervals. `unit` says what the places are,
     `words` formats a value for people. The vertical axis begins at 0.
     """
-    known = [one for one in intervals if one is not None]
-    if not known:
+    if not intervals:
         return None
-    ends = [one.high for one in known]
+    ends = [high for *_, high in intervals]
     ends += [value for line in others for value in line.values if _is_drawn(value)]
     upright = Axis(0.0, max(ends) or 1.0)
     step = _ACROSS / len(places)
@@ -274,21 +258,17 @@ def interval_chart(
         drawn = [(x, value) for x, value in zip(xs, line.values, strict=True) if _is_drawn(value)]
         points = [(x, _down(upright, value)) for x, value in drawn]
         parts.append(_polyline(points, f"line line-{line.style}"))
-    centres = [(x, one) for x, one in zip(xs, intervals, strict=True) if one is not None]
-    parts.append(_polyline([(x, _down(upright, one.value)) for x, one in centres]))
+    centres = [(x, _down(upright, value)) for x, (value, *_) in zip(xs, intervals, strict=True)]
+    parts.append(_polyline(centres))
     sentences = [title]
-    for (x, one), place in zip(centres, _named(places, intervals), strict=True):
-        text = f"{unit} {place}: {words(one.value)} ({words(one.low)} to {words(one.high)})"
+    for (x, y), (value, low, high), place in zip(centres, intervals, places, strict=True):
+        text = f"{unit} {place}: {words(value)} ({words(low)} to {words(high)})"
         sentences.append(text)
-        top, bottom = _down(upright, one.high), _down(upright, one.low)
+        top, bottom = _down(upright, high), _down(upright, low)
         bar = Markup('<path class="bounds" d="M{0} {1}V{2}M{3} {1}h8M{3} {2}h8"/>')
         parts.append(bar.format(_short(x), _short(top), _short(bottom), _short(x - 4)))
-        parts.append(mark("green", x, _down(upright, one.value), text))
+        parts.append(mark("green", x, y, text))
     return _drawing(". ".join(sentences), parts)
-
-
-def _named(places: Sequence[str], intervals: Sequence[Interval | None]) -> list[str]:
-    return [place for place, one in zip(places, intervals, strict=True) if one is not None]
 
 
 def mark(state: str, x: float, y: float, tooltip: str = "") -> Markup:
@@ -357,45 +337,44 @@ def _drawing(words: str, parts: Sequence[Markup]) -> Markup:
     ).format(_WIDTH, _HEIGHT, words, Markup("").join(parts))
 
 
-def _bins(numbers: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> _Bins:
+def _bins(numbers: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> tuple[list[float], bool]:
+    """Return the edges of bars, one more than there are, and whether each is one whole number."""
     low, high = float(numbers.min()), float(numbers.max())
     whole = bool((numbers == np.rint(numbers)).all())
     if whole and high - low < _MOST_BARS:
-        return _Bins([low - 0.5 + place for place in range(int(high - low) + 2)], True)
+        return [low - 0.5 + place for place in range(int(high - low) + 2)], True
     if low == high:
-        return _Bins([low - abs(low) * 0.05 - 1e-9, high + abs(high) * 0.05 + 1e-9], False)
+        return [low - abs(low) * 0.05 - 1e-9, high + abs(high) * 0.05 + 1e-9], False
     if low > 0 and high / low > _SKEWED:
-        return _Bins([float(edge) for edge in np.geomspace(low, high, _MOST_BARS + 1)], False)
-    return _Bins(Axis(low, high, _MOST_BARS).ticks, False)
+        return [float(edge) for edge in np.geomspace(low, high, _MOST_BARS + 1)], False
+    return Axis(low, high, _MOST_BARS).ticks, False
 
 
-def _bar_words(bins: _Bins, place: int, unit: str) -> str:
-    if bins.whole:
-        return f"{figure(bins.edges[place] + 0.5)} {unit}"
-    return f"{figure(bins.edges[place])} to {figure(bins.edges[place + 1])} {unit}"
+def _bar_words(edges: Sequence[float], is_whole: bool, place: int, unit: str) -> str:
+    if is_whole:
+        return f"{figure(edges[place] + 0.5)} {unit}"
+    return f"{figure(edges[place])} to {figure(edges[place + 1])} {unit}"
 
 
-def _abscissa(bins: _Bins, step: float, unit: str) -> Markup:
-    bars = len(bins.edges) - 1
+def _abscissa(edges: Sequence[float], is_whole: bool, step: float, unit: str) -> Markup:
+    bars = len(edges) - 1
     parts = [
         Markup('<path class="axis" d="M{} {}H{}"/>').format(
             _LEFT, _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
         )
     ]
     y = _HEIGHT - _BOTTOM + 14
-    if bins.whole:
+    if is_whole:
         every = max(1, -(-bars // 10))
         for place in range(0, bars, every):
-            text = figure(bins.edges[place] + 0.5)
+            text = figure(edges[place] + 0.5)
             parts.append(_label(_LEFT + (place + 0.5) * step, y, text, "middle"))
     else:
         for place in (0, bars // 2, bars) if bars > 1 else (0, bars):
             anchor = "start" if place == 0 else "end" if place == bars else "middle"
-            parts.append(_label(_LEFT + place * step, y, figure(bins.edges[place]), anchor))
-    logarithmic = not bins.whole and bars > 1 and bins.edges[0] > 0
-    if logarithmic and not math.isclose(
-        bins.edges[1] - bins.edges[0], bins.edges[2] - bins.edges[1], rel_tol=1e-6
-    ):
+            parts.append(_label(_LEFT + place * step, y, figure(edges[place]), anchor))
+    logarithmic = not is_whole and bars > 1 and edges[0] > 0
+    if logarithmic and not math.isclose(edges[1] - edges[0], edges[2] - edges[1], rel_tol=1e-6):
         unit += " (logarithmic)"
     parts.append(_label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 5, unit, "middle"))
     return Markup("").join(parts)

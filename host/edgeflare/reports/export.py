@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from typing import Any, BinaryIO, TextIO, TypeAlias
 
 from edgeflare._internal.files import is_disk_full, read_regular, replacing, write_whole
 from edgeflare._internal.records import JsonRecord
@@ -132,10 +132,10 @@ def export_campaign(
         _write_json(folder / "campaign.json", _describe(store))
         reader = SampleReader(store.sample_to_show)
         statuses, files = _export_all(store, reader, folder, most_pictures, progress)
-        survey = export_survey(store, reader, folder, _survey_writer(store, folder))
-        files += survey.files + _export_minutes(store, folder)
+        deviations, written = export_survey(store, reader, folder, _survey_writer(store, folder))
+        files += written + _export_minutes(store, folder)
     return ExportReport(
-        str(folder), statuses.total(), dict(statuses), files, survey.findings, reader.notices
+        str(folder), statuses.total(), dict(statuses), files, deviations, reader.notices
     )
 
 
@@ -204,28 +204,27 @@ def _write_files(
 
     `answers` are both models' to the trigger.
     """
+    made: _Files
+    amplification: float | None
     if rate is None:
-        made = _image_files(seed, trigger, answers)
+        made, amplification = _image_files(seed, trigger, answers)
     else:
-        made = _audio_files(seed, trigger, rate)
+        made, amplification = _audio_files(seed, trigger, rate)
     files = {}
-    for kind, ending, data in made.files:
+    for kind, ending, data in made:
         files[kind] = f"{_folder_name(rate)}/{stem}-{kind}.{ending}"
         write_whole(folder / files[kind], data)
-    return files, made.amplification
+    return files, amplification
 
 
 _STEM_LENGTH = 60
 
 
-class _Files(NamedTuple):
-    """The files of a finding: kind, ending and content of each."""
-
-    files: Sequence[tuple[str, str, bytes]]
-    amplification: float | None
+_Files: TypeAlias = Sequence[tuple[str, str, bytes]]
+"""The files of a finding: kind, ending and content of each."""
 
 
-def _image_files(seed: Sample, trigger: Sample, answers: Answers) -> _Files:
+def _image_files(seed: Sample, trigger: Sample, answers: Answers) -> tuple[_Files, float]:
     from edgeflare.reports.media import answers_panel, difference, panel, png
 
     change = difference(seed, trigger)
@@ -236,16 +235,16 @@ def _image_files(seed: Sample, trigger: Sample, answers: Answers) -> _Files:
         ("difference", "png", png(change.picture)),
         ("panel", "png", drawn or png(panel(seed, trigger, change.picture))),
     ]
-    return _Files(files, change.amplification)
+    return files, change.amplification
 
 
-def _audio_files(seed: Sample, trigger: Sample, rate: int) -> _Files:
+def _audio_files(seed: Sample, trigger: Sample, rate: int) -> tuple[_Files, None]:
     from edgeflare.reports.media import pcm_wav, png, spectrogram_panel
 
     files = [
         (kind, "wav", pcm_wav(one, rate)) for kind, one in (("seed", seed), ("trigger", trigger))
     ]
-    return _Files([*files, ("panel", "png", png(spectrogram_panel(seed, trigger, rate)))], None)
+    return [*files, ("panel", "png", png(spectrogram_panel(seed, trigger, rate)))], None
 
 
 def _exported_row(

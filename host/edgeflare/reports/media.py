@@ -68,37 +68,22 @@ Shades = NDArray[np.uint8]
 """Colour numbers of a picture, uint8 [rows, columns]; high frequencies are above."""
 
 
-class Spectrograms(NamedTuple):
-    """Three pictures on the same axes: `seconds` from left to right, 0 to `highest_hz` upwards.
+def spectrograms(seed: Sample, trigger: Sample, rate: int) -> tuple[Shades, Shades, Shades]:
+    """Return the spectrograms of mono float32 [samples] at `rate` Hz, and their difference.
 
-    `seed` and `trigger` from -80 dB to 0 dB, which is the loudest point of both; `difference` is
-    the trigger's level less the seed's, -40 dB to 40 dB.
-    """
-
-    seed: Shades
-    trigger: Shades
-    difference: Shades
-    seconds: float
-    highest_hz: float
-
-
-def spectrograms(seed: Sample, trigger: Sample, rate: int) -> Spectrograms:
-    """Return the spectrograms of mono float32 [samples] at `rate` Hz; silence follows the shorter
-    of the two.
-
-    Power of a Hann window of about 25 ms each 10 ms, averaged over what falls into one point.
+    Seed and trigger from -80 dB to 0 dB, which is the loudest point of both; the difference is the
+    trigger's level less the seed's, -40 dB to 40 dB. From left to right all seconds of the longer,
+    which silence follows in the shorter; upwards from 0 Hz to half the rate. Power of a Hann window of about 25 ms each 10 ms, averaged over what falls into one point.
     """
     length = max(seed.size, trigger.size)
     powers = [_powers(sample, length, rate) for sample in (seed, trigger)]
     loudest = max(float(one.max(initial=0.0)) for one in powers) or 1.0
     least = 10 ** (LOWEST_DB / 10)
     levels = [10 * np.log10(np.maximum(one / loudest, least)) for one in powers]
-    return Spectrograms(
+    return (
         _shades(levels[0], LOWEST_DB, 0.0),
         _shades(levels[1], LOWEST_DB, 0.0),
         _shades(levels[1] - levels[0], -LARGEST_CHANGE_DB, LARGEST_CHANGE_DB),
-        length / rate,
-        rate / 2,
     )
 
 
@@ -273,15 +258,6 @@ _INK = (40, 40, 40)
 _FONT, _SIZE = cv2.FONT_HERSHEY_SIMPLEX, 0.44
 
 
-class _Drawn(NamedTuple):
-    """One of the three pictures; `scale` is in dB from top to bottom."""
-
-    title: str
-    shades: Shades
-    palette: Palette
-    scale: tuple[float, float, float]
-
-
 def spectrogram_panel(seed: Sample, trigger: Sample, rate: int) -> NDArray[np.uint8]:
     """Return the spectrograms of seed, trigger and difference below each other, uint8 [height,
     width, 3], RGB.
@@ -289,34 +265,44 @@ def spectrogram_panel(seed: Sample, trigger: Sample, rate: int) -> NDArray[np.ui
     Time in seconds and frequency in kHz are written on the axes, and in dB what the colours mean:
     levels relative to the loudest point of both, and the trigger's level less the seed's.
     """
-    made = spectrograms(seed, trigger, rate)
     levels = (0.0, LOWEST_DB / 2, LOWEST_DB)
     changes = (LARGEST_CHANGE_DB, 0.0, -LARGEST_CHANGE_DB)
     drawn = (
-        _Drawn("seed input", made.seed, level_colours(), levels),
-        _Drawn("trigger", made.trigger, level_colours(), levels),
-        _Drawn("difference (trigger - seed)", made.difference, change_colours(), changes),
+        ("seed input", level_colours(), levels),
+        ("trigger", level_colours(), levels),
+        ("difference (trigger - seed)", change_colours(), changes),
     )
     height = _TOP + len(drawn) * (_HEIGHT + _PANEL_GAP) - _PANEL_GAP + _BOTTOM
     canvas = np.full((height, _LEFT + _WIDTH + _BAR_GAP + _BAR + _RIGHT, 3), 255, np.uint8)
-    for number, one in enumerate(drawn):
+    for number, shades in enumerate(spectrograms(seed, trigger, rate)):
         top = _TOP + number * (_HEIGHT + _PANEL_GAP)
-        _draw(canvas, one, top)
-        _frequencies(canvas, top, made.highest_hz)
-    _times(canvas, _TOP + len(drawn) * (_HEIGHT + _PANEL_GAP) - _PANEL_GAP, made.seconds)
+        _draw(canvas, shades, *drawn[number], top)
+        _frequencies(canvas, top, rate / 2)
+    _times(
+        canvas,
+        _TOP + len(drawn) * (_HEIGHT + _PANEL_GAP) - _PANEL_GAP,
+        max(seed.size, trigger.size) / rate,
+    )
     return canvas
 
 
-def _draw(canvas: NDArray[np.uint8], one: _Drawn, top: int) -> None:
-    size = (_WIDTH, _HEIGHT)
-    shades = cv2.resize(one.shades, size, interpolation=cv2.INTER_NEAREST)
-    canvas[top : top + _HEIGHT, _LEFT : _LEFT + _WIDTH] = one.palette[shades]
+def _draw(
+    canvas: NDArray[np.uint8],
+    shades: Shades,
+    title: str,
+    palette: Palette,
+    scale: tuple[float, float, float],
+    top: int,
+) -> None:
+    """Draw a spectrogram from `top` on; `scale` is in dB from top to bottom."""
+    resized = cv2.resize(shades, (_WIDTH, _HEIGHT), interpolation=cv2.INTER_NEAREST)
+    canvas[top : top + _HEIGHT, _LEFT : _LEFT + _WIDTH] = palette[resized]
     bar = _LEFT + _WIDTH + _BAR_GAP
-    places = np.linspace(len(one.palette) - 1, 0, _HEIGHT).round().astype(int)
-    canvas[top : top + _HEIGHT, bar : bar + _BAR] = one.palette[places][:, None]
-    _write(canvas, one.title, (_LEFT, top - 9))
+    places = np.linspace(len(palette) - 1, 0, _HEIGHT).round().astype(int)
+    canvas[top : top + _HEIGHT, bar : bar + _BAR] = palette[places][:, None]
+    _write(canvas, title, (_LEFT, top - 9))
     ends = (top + 10, top + _HEIGHT // 2 + 5, top + _HEIGHT)
-    for y, value in zip(ends, one.scale, strict=True):
+    for y, value in zip(ends, scale, strict=True):
         _write(canvas, f"{value:+.0f} dB" if value > 0 else f"{value:.0f} dB", (bar + _BAR + 5, y))
 
 

@@ -1,17 +1,28 @@
-"""Stored triggers: tables of a replay, by state, of reproductions, and of a corpus."""
+"""Stored triggers: a replay, its tables by state and of reproductions, and those of a corpus."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from edgeflare._internal.text import NOTHING, counted, margin_text, number_text, size_text
-from edgeflare.analysis.class_names import class_name
+from pydantic import BaseModel, Field
+
+from edgeflare._internal.flags import FILES, Flag, FlagsOfCampaign, Typed
+from edgeflare._internal.text import (
+    ADDRESS,
+    NOTHING,
+    counted,
+    margin_text,
+    number_text,
+    size_text,
+)
+from edgeflare.analysis.base import Analysis, RunContext
+from edgeflare.analysis.class_names import class_name, class_namer
 from edgeflare.analysis.corpus import CorpusAddition, CorpusSummary
-from edgeflare.analysis.limits import LimitCheck
-from edgeflare.analysis.replay import ReplayFigures, ReplaySummary
+from edgeflare.analysis.limits import LimitCheck, check_limits
+from edgeflare.analysis.replay import Replayed, ReplayFigures, ReplaySummary, replay_summary
 from edgeflare.answers.detections.words import with_names
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
 from edgeflare.document import (
@@ -21,13 +32,16 @@ from edgeflare.document import (
     Heading,
     KeyFigure,
     Name,
+    Section,
     Table,
     Text,
     table_of,
 )
 from edgeflare.reports.campaign import MOST_SHOWN, limits_list
+from edgeflare.store import campaign_text, folder_at
 from edgeflare.store.corpus.records import CorpusRemoved
 from edgeflare.words.findings import answer_words, answers_text, text_parts
+from edgeflare.words.inputs import sample_form
 from edgeflare.words.verdict import unusable_sentences
 
 if TYPE_CHECKING:
@@ -332,10 +346,8 @@ def _figures(summary: CorpusSummary) -> list[KeyFigure]:
         KeyFigure("kept", f"up to {summary.per_pair} for one seed input and class pair"),
     ]
     if summary.shape is not None:
-        shape = " x ".join(map(str, summary.shape))
-        if summary.rate is not None:
-            shape = f"audio at {summary.rate} Hz"
-        rows.append(KeyFigure("inputs", f"{shape}, {summary.classes} classes"))
+        form = sample_form(summary.shape, summary.rate)
+        rows.append(KeyFigure("inputs", f"{form}, {summary.classes} classes"))
     originals = {digest[:12]: count for digest, count in summary.originals.items()}
     for name, models in (("shown by", summary.models), ("original", originals)):
         if models:
@@ -350,3 +362,97 @@ def _figures(summary: CorpusSummary) -> list[KeyFigure]:
 
 def _moment(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+# The command
+
+_INPUTS = "Inputs"
+
+
+class ReplaySettings(BaseModel):
+    """What ``replay`` is told; `typed` is what is otherwise than in the campaign."""
+
+    typed: Annotated[
+        Typed,
+        FlagsOfCampaign(
+            *("original", "deployed", "input", "original_input", "deployed_input"),
+            *("deployed_output", "input_name", "original_input_name", "deployed_input_name"),
+            *("fixed_inputs", "original_fixed_inputs", "deployed_fixed_inputs"),
+            *("deployed_output_name", "runtime_option", "device", "fleet", "patience", "python"),
+            *("inventory", "confirmations", "out", "store", "samples"),
+            original={"help": "The original model, where it has moved or changed."},
+            deployed={"help": "The new deployed model; by default the campaign's."},
+            device={"help": "Other devices than the campaign's; may be repeated."},
+            confirmations={
+                "help": "How often a deviation is sent again; by default as in the campaign.",
+                "panel": _INPUTS,
+            },
+        ),
+    ] = Field(default_factory=Typed)
+    campaign: Annotated[Path | None, Flag("--campaign", panel=FILES, parser=folder_at)] = Field(
+        None,
+        description="A campaign.toml, or a campaign's folder, whose models, devices and limits are taken. "
+        "A corpus has none of its own.",
+    )
+    trigger: Annotated[tuple[str, ...], Flag("--trigger", metavar="SEED_ID", panel=_INPUTS)] = (
+        Field(
+            (),
+            description="Only the trigger that was found from this seed, with what both models said then and "
+            "say now; may be repeated. Leaves nothing behind without --out.",
+        )
+    )
+    only: Annotated[str | None, Flag("--only", metavar="KIND", panel=_INPUTS)] = Field(
+        None,
+        description="triggers, or seeds: the seed inputs on which the models agreed. Default: both.",
+    )
+
+
+class _Replay(Analysis[ReplaySettings, Replayed]):
+    name, scope = "replay", "folder"
+    about = "Send stored triggers and seeds to a new model, firmware or device: what is fixed, new?"
+    settings, result = ReplaySettings, Replayed
+    argument = Flag(
+        "source", help=f"A campaign's folder, a replay's, or a trigger corpus; or {ADDRESS}."
+    )
+
+    def run(self, campaign: list[Path], settings: ReplaySettings, context: RunContext) -> Replayed:
+        from edgeflare.campaign.replay.reproduce import reproduce  # reports need nothing that runs
+        from edgeflare.campaign.replay.results import replay_config
+        from edgeflare.campaign.replay.run import replay_base, run_replay
+
+        (source,), values, trigger = campaign, settings.typed.values, settings.trigger
+        paths = {name: values.get(name, {}).get("path") for name in ("original", "deployed")}
+        base = replay_base(source, settings.campaign, **paths)
+        config = replay_config(base, values, settings.typed.flags)
+        if trigger and settings.only is None:
+            triggers = reproduce(source, trigger, config, **context.options)
+            kept = None if config.out is None else str(config.out)
+            return Replayed(str(source), kept, triggers=triggers)
+        folder = run_replay(source, config, only=settings.only, seed_ids=trigger, **context.options)
+        summary = replay_summary(folder)
+        return Replayed(summary.source, summary.folder, summary, check_limits(folder))
+
+    def limits(self, result: Replayed) -> tuple[LimitCheck, ...]:
+        return result.limits
+
+    def advice(self, result: Replayed) -> str:
+        if result.folder is None:
+            return ""
+        lines = [f"Everything is in {result.folder}"]
+        if result.summary is not None and result.summary.source_kind == "corpus":
+            corpus = campaign_text(Path(result.source))
+            lines.append(
+                f"Tell the corpus: {shlex.join(['edgeflare', 'corpus', 'add', corpus, result.folder])}"
+            )
+        return "\n".join(lines)
+
+    def sections(self, result: Replayed) -> Iterator[Section]:  # type: ignore[override]
+        if result.summary is None:
+            yield Section("replay", "Then and now", (*reproductions_document(result.triggers),))
+            return
+        name = class_namer(folder_at(result.summary.folder))
+        blocks = replay_document(result.summary, result.limits, name)
+        yield Section("replay", "What became of each input", (*blocks,))
+
+
+REPLAY = _Replay()

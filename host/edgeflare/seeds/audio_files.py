@@ -15,6 +15,7 @@ from edgeflare._internal import extras
 from edgeflare._internal.text import distinct_number
 from edgeflare.errors import SeedError
 from edgeflare.seeds.types import UnreadableError, sha256_of
+from edgeflare.words.inputs import HOW_TO_CUT
 
 _LARGEST_CHUNK = 0x7FFFF000  # programs that write to a pipe state this or more, or nothing
 
@@ -256,10 +257,9 @@ class Clips:
 
     def _refuse(self) -> None:
         rules = self._rules
-        how = "--cut first takes its beginning, --cut windows one piece after the other"
         if rules.samples is None:
             raise UnreadableError(
-                f"it is longer than {_LONGEST_S // 60} minutes; {how}, of {OPEN_WINDOW_S} s"
+                f"it is longer than {_LONGEST_S // 60} minutes; {HOW_TO_CUT}, of {OPEN_WINDOW_S} s"
             )
         stated = self._recording.seconds
         takes = rules.seconds(rules.samples)
@@ -268,7 +268,7 @@ class Clips:
             length, takes = f"{round(stated * rules.rate)} samples", f"{rules.samples}"
         raise SeedError(
             f"the audio of {self._name} is {length} long, the model takes {takes}; say what to "
-            f"take: {how}"
+            f"take: {HOW_TO_CUT}"
         )
 
     def _mono(self) -> Iterator[_Samples]:

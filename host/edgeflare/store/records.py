@@ -101,6 +101,14 @@ class OfSeed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LabelledInput(OfSeed):
+    """An input made from a seed: both models' labels, class indices, None where there is none."""
+
+    original_label: int | None = None
+    deployed_label: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class AnsweredInput(OfSeed):
     """An input made from a seed, which the device `device_name` was asked about.
 
@@ -383,21 +391,16 @@ def trigger_id(seed_id: str, replica: str) -> str:
     return f"trigger:{seed_id}@{replica}" if replica else f"trigger:{seed_id}"
 
 
-@dataclass(frozen=True)
-class PairOnInput:
+@dataclass(frozen=True, kw_only=True)
+class PairOnInput(LabelledInput):
     """An input and what both models decided on it.
 
     `id` is unique among the inputs of a replay, and the same in every replay. `seed_id` names the
-    seed input in its own campaign. `replica` is the device where each searched for itself, else "".
-    Labels are class indices, None where there is none. `l2` is the distance to the seed input, as
-    `edgeflare.metrics` has it. `sample` is the digest of the sample.
+    seed input in its own campaign. `l2` is the distance to the seed input, as `edgeflare.metrics`
+    has it. `sample` is the digest of the sample.
     """
 
     id: str
-    seed_id: str
-    replica: str = ""
-    original_label: int | None = None
-    deployed_label: int | None = None
     l2: float | None = None
     sample: str = ""
 

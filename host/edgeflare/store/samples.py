@@ -23,12 +23,12 @@ from edgeflare._internal.files import (
     write_temporary,
 )
 from edgeflare._internal.plugins import load
-from edgeflare._internal.text import counted
 from edgeflare.errors import DiskFullError, StoreAwayError, StoreError, UsageError
 from edgeflare.store.database import Database, decoding, translate_errors
 from edgeflare.store.location import is_drawn, stated_samples
 from edgeflare.store.servers import begin_again_when_lost
 from edgeflare.types import Sample
+from edgeflare.words.search import unreadable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -461,10 +461,7 @@ class SampleReader:
     @property
     def notices(self) -> tuple[str, ...]:
         """A notice where some could not be read."""
-        if not self.damaged:
-            return ()
-        some = counted(len(self.damaged), "sample")
-        return (f"{some} can't be read: {next(iter(self.damaged.values()))}",)
+        return (unreadable(self.damaged),) if self.damaged else ()
 
 
 class LazySamples(Sequence[Sample]):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from edgeflare._internal.text import counted, distinct_number, number_text, percent_text, shape_text
+from edgeflare.document import KeyFigure
 from edgeflare.statistics import Spread
 from edgeflare.types import ValueMeasure
 
@@ -163,13 +164,14 @@ def values_of_shape(shape: Sequence[int]) -> str:
     return f"values of shape {list(shape)}"
 
 
-def spread_of_distances(
-    distances: Spread, measure: ValueMeasure, tolerance: float | None, by_element: bool
-) -> tuple[str, str]:
-    """Return the median of distances of values, and what they are."""
+def distance_figure(
+    where: str, distances: Spread, measure: ValueMeasure, tolerance: float | None, by_element: bool
+) -> KeyFigure:
+    """Return the key figure of distances of values on the seeds, say."""
     name = MEASURES[measure].removeprefix("the ")
-    bound = tolerance_bound(tolerance, by_element=by_element)
-    return f"median {distances.median:.3g}", f"90 % at most {distances.p90:.3g}; {name}{bound}"
+    about = f"90 % at most {distances.p90:.3g}; {name}"
+    about += tolerance_bound(tolerance, by_element=by_element)
+    return KeyFigure(f"distance on the {where}", f"median {distances.median:.3g}", about, main=True)
 
 
 def distance_is(measure: ValueMeasure, tolerance: float | None) -> str:

@@ -152,6 +152,7 @@ SAME_DEPLOYED_MODEL = (
     "as that one did, not whether the model is sound"
 )
 
+NOT_IN_REPORT = "the result isn't stored, so that the report lacks it: {}"
 ENDED_AT_START = "it ended at its start"
 DOES_NOT_START = "it does not start"
 OTHER_ORIGINAL = "its original answers otherwise than this process' one"

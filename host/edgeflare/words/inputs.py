@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgeflare._internal.text import counted
@@ -11,6 +11,11 @@ AUDIO_IS_STATED = (
     " (of a model of audio state the front end, for example --input front_end=mlperf-tiny-kws)"
 )
 """Ends an error where a model is taken for one of images and there is audio alone."""
+OR_AUDIO = (
+    "; if it takes audio, state its front end, for example `--input front_end=waveform --input "
+    "rate=16000` or `--input front_end=mlperf-tiny-kws`"
+)
+HOW_TO_CUT = "--cut first takes its beginning, --cut windows one piece after the other"
 MAPPING_UNUSED = "The label mapping is for class folders; it was not used."
 NO_MAPPING = "The {} folders are not used as labels: no label mapping was given."
 UNLABELLED = "{} had no label: they are in no folder that the label mapping names."
@@ -241,6 +246,11 @@ _FAMILIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
         f"{params['share']:.0%} at the {params['end']} from input {params['partner'] + 1}"
     ),
 }
+
+
+def sample_form(shape: Sequence[int], rate: int | None) -> str:
+    """Return what samples of an array's shape are: of a size, or audio at a `rate` in Hz."""
+    return " x ".join(map(str, shape)) if rate is None else f"audio at {rate} Hz"
 
 
 class Units(NamedTuple):

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from edgeflare._internal.text import counted
+
 NO_TRIGGER = "there is no triggering input of this seed input"
 ANOTHER_HERE = "what made the triggering input makes another one here"
 
@@ -30,6 +32,12 @@ UNKNOWN_FIGURES = (
     "figures of {!r} are stored as NaN or infinity and count as not known: run the command that "
     "made them again"
 )
+
+
+def unreadable(damaged: Mapping[str, str]) -> str:
+    """Return how many samples can't be read, and why the first can't; by their digests."""
+    return f"{counted(len(damaged), 'sample')} can't be read: {next(iter(damaged.values()))}"
+
 
 Where: TypeAlias = Literal["boundary", "objects", "text"]
 _NOWHERE: Mapping[Where, tuple[str, str]] = {

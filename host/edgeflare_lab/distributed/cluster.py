@@ -419,12 +419,12 @@ class DaskCluster:
         if time.monotonic() < self._refused.get(address, 0.0):
             return False
         if offer.version != __version__:
-            problem = (
+            problem = UsageError(
                 f"the worker {offer.name} has edgeflare {offer.version}, this host {__version__}; "
                 "install the same on both"
             )
         elif offer.host != platform.node() and None in (self._config.store, self._config.samples):
-            problem = (
+            problem = UsageError(
                 f"the worker {offer.name} is on the host {offer.host}, and the campaign is kept in "
                 f"a folder of {platform.node()}; keep it where both reach it, with --store "
                 "postgresql://USER@HOST/DATABASE and --samples PLACE"
@@ -433,7 +433,7 @@ class DaskCluster:
             names = self._request.devices
             is_free = offer.campaign in ("", self._request.campaign)
             return is_free and (names is None or not set(names).isdisjoint(offer.devices))
-        self._refuse(address, UsageError(problem))
+        self._refuse(address, problem)
         return False
 
     def _take_all_opened(self, offers: Mapping[str, Offer]) -> None:

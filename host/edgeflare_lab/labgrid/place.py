@@ -190,7 +190,7 @@ class HeldPlace:
             if event["event"] == "failed":
                 raise failure(self.name, event)
             if event["event"] == "ended":
-                raise DeviceError(f"{self.name}: {self._why_it_ended()}")
+                raise DeviceError(str(self._ended()))
 
     def _read(self) -> None:
         """Read the program's events, to its end."""
@@ -212,8 +212,7 @@ class HeldPlace:
         with self._state:
             if self._released:
                 return
-            why = self._why_it_ended() if event is None else loss(event)
-            error = UnreachableError(f"{self.name} {why}" if event else f"{self.name}: {why}")
+            error = self._ended() if event is None else loss(self.name, event)
             if event is not None and event["reason"] == "released":
                 error.retry_after_s = RETRY_AFTER_S
                 with _lock:
@@ -222,13 +221,14 @@ class HeldPlace:
         if call is not None:
             call()
 
-    def _why_it_ended(self) -> str:
+    def _ended(self) -> UnreachableError:
         if self._given_up:
-            return "it was not waited for any longer"
+            return UnreachableError(f"{self.name}: it was not waited for any longer")
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").split("\n")
         last = [clean_text(line.strip(), LONGEST_LINE) for line in lines if line.strip()][-1:]
-        return f"labgrid's client ended{f': {last[0]}' if last else ' and printed no error'}"
+        how = f": {last[0]}" if last else " and printed no error"
+        return UnreachableError(f"{self.name}: labgrid's client ended{how}")
 
 
 def check_may_ask(wanted: LabgridPlace, name: str) -> None:
@@ -314,11 +314,11 @@ def _busy(name: str, event: dict[str, Any], holder: str) -> DeviceBusyError:
     return DeviceBusyError(f"{text}; take another, or wait for it with `wait_s`")
 
 
-def loss(event: dict[str, Any]) -> str:
-    """Return how a place was lost, to follow its name."""
+def loss(name: str, event: dict[str, Any]) -> UnreachableError:
+    """Return the error for a place that was lost; `name` is the device's and its."""
     holder = clean_text(str(event.get("holder") or ""))
     now = f"; {holder} has it now" if holder else ""
-    return {
+    how = {
         "released": f"was taken away: another client released it{now}",
         "restarted": f"is no longer held: the coordinator forgot it, perhaps restarted{now}",
         "deleted": "was taken away: it was deleted at the coordinator",
@@ -326,3 +326,4 @@ def loss(event: dict[str, Any]) -> str:
         f"not reached for {duration(GRACE_S)}",
         "service": f"has had no NetworkService for {duration(GRACE_S)}: is its exporter down?",
     }.get(event["reason"], "was lost")
+    return UnreachableError(f"{name} {how}")

@@ -3,7 +3,7 @@
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from edgeflare.errors import StoreAwayError, StoreError
 from edgeflare.store.samples import SUFFIXES, Samples, check_content, check_digest, decode_sample
 from edgeflare.types import Sample
+from edgeflare_lab.words.stores import SAMPLES
 
 _T = TypeVar("_T")
 _AT_ONCE = 16
@@ -208,9 +209,7 @@ class SampleObjects(Samples):
         except StoreError:
             raise
         except Exception as error:
-            sentence = _sentence(error)
-            kind = StoreAwayError if sentence in _PASSING else StoreError
-            raise kind(f"the samples in {self.place} {sentence}") from error
+            raise _error(error, self.place) from error
 
 
 def _name(digest: str, suffix: str) -> str:
@@ -228,69 +227,53 @@ def _is_of_bucket(error: FileNotFoundError) -> bool:
     return _code(error) == "NoSuchBucket"
 
 
-_NO_CREDENTIALS = (
-    "can't be reached: there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-    "or a profile"
-)
-_UNREACHABLE = (
-    "can't be reached: the server does not answer; check AWS_ENDPOINT_URL and the network, then start "
-    "again, or go on with `edgeflare resume`"
-)
-_NO_BUCKET = "can't be used: there is no such bucket; make it, or name another place"
-_NO_NAME = (
-    "can't be used: a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens; check "
-    "the place"
-)
-_NO_RIGHTS = (
-    "can't be used: these credentials have no right to read and write there; ask for them, or name "
-    "another place"
-)
-_NO_TLS = (
-    "can't be reached: there is no TLS connection, or the server's certificate was refused; check "
-    "AWS_ENDPOINT_URL and AWS_CA_BUNDLE"
-)
-_BY_CODE = {
-    "InvalidAccessKeyId": "were refused: the server does not know this access key; check AWS_ACCESS_KEY_ID",
-    "SignatureDoesNotMatch": "were refused: the secret key is wrong; check AWS_SECRET_ACCESS_KEY",
-    "NoSuchBucket": _NO_BUCKET,
-    "InvalidBucketName": _NO_NAME,
-    "RequestTimeTooSkewed": "were refused: this host's clock is wrong; set it",
-    "SlowDown": "can't be used: the server asks for fewer requests; go on later",
+_BY_CODE: Mapping[str, str] = {
+    "InvalidAccessKeyId": "unknown key",
+    "SignatureDoesNotMatch": "wrong key",
+    "NoSuchBucket": "no bucket",
+    "InvalidBucketName": "no name",
+    "RequestTimeTooSkewed": "clock",
+    "SlowDown": "slow",
 }
-_PASSING = (_UNREACHABLE, _BY_CODE["SlowDown"])
-_BY_TYPE = (
-    (("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError"), _NO_CREDENTIALS),
-    (
+_PASSING = ("unreachable", "slow")
+_BY_TYPE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError"), "no credentials"
+    ),
+    **dict.fromkeys(
         (
             *("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError"),
             *("ConnectionClosedError", "HTTPClientError", "ConnectionError", "TimeoutError"),
             *("FSTimeoutError", "ProxyConnectionError", "ClientConnectionError"),
         ),
-        _UNREACHABLE,
+        "unreachable",
     ),
-    (("ParamValidationError",), _NO_NAME),
-    (("SSLError",), _NO_TLS),
-    (("FileNotFoundError",), _NO_BUCKET),
-    (("PermissionError",), _NO_RIGHTS),
-)
+    "ParamValidationError": "no name",
+    "SSLError": "no TLS",
+    "FileNotFoundError": "no bucket",
+    "PermissionError": "no right",
+}
 
 
-def _sentence(error: Exception) -> str:
-    """What is wrong and what to do, as the second half of a sentence."""
-    code = _code(error)
-    if code in _BY_CODE:
-        return _BY_CODE[code]
+def _error(error: Exception, place: str) -> StoreError:
+    """Return what is wrong with the samples in a place, and what to do."""
+    by_type = (_BY_TYPE.get(kind.__name__) for kind in type(error).__mro__)
+    problem = _BY_CODE.get(_code(error)) or next(filter(None, by_type), None)
     if isinstance(error, ImportError):
         missing = "s3fs" if error.name is None else error.name
         extra = _MODULES.get(missing.partition(".")[0])
         package = f"'edgeflare[{extra}]'" if extra else missing
-        return f"need the Python package {missing}; install it with `pip install {package}`"
-    for kind in type(error).__mro__:
-        for names, sentence in _BY_TYPE:
-            if kind.__name__ in names:
-                return sentence
-    cause = " ".join(str(error).split()) or type(error).__name__
-    return f"can't be used: {cause}; check the place and AWS_ENDPOINT_URL"
+        return StoreError(
+            f"the samples in {place} need the Python package {missing}; install it with `pip install "
+            f"{package}`"
+        )
+    if problem is None:
+        cause = " ".join(str(error).split()) or type(error).__name__
+        return StoreError(
+            f"the samples in {place} can't be used: {cause}; check the place and AWS_ENDPOINT_URL"
+        )
+    kind = StoreAwayError if problem in _PASSING else StoreError
+    return kind(f"the samples in {place} {SAMPLES[problem]}")
 
 
 class _Recent:

@@ -1,7 +1,7 @@
 """PostgreSQL, as a `DatabaseServer`: engines on a schema, schemas made and removed, and what its errors mean."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -29,6 +29,7 @@ from edgeflare.errors import DiskFullError, StoreAwayError, StoreError, Unwritab
 from edgeflare.store.documents import read_json, write_json
 from edgeflare.store.location import Kind, Location, is_schema_name
 from edgeflare_lab.stores import server_lock
+from edgeflare_lab.words.stores import DATABASE, NEXT
 
 PATIENCE_S = 60.0
 """How long a server that was there before is waited for."""
@@ -156,7 +157,7 @@ def _note_loss(context: ExceptionContext) -> None:
     cause = context.original_exception
     sqlstate = getattr(cause, "sqlstate", None)
     said = " ".join(str(cause).split()).lower()
-    if context.statement is not None and _sentence(cause, sqlstate, said) is _LOST:
+    if context.statement is not None and _problem(cause, sqlstate, said) == "lost":
         setattr(cause, _REPEATABLE, True)
 
 
@@ -290,62 +291,44 @@ def _place_of(connection: Connection, schema: str) -> tuple[str, str | None] | N
     return (rows[0].kind, rows[0].samples) if len(rows) == 1 else None
 
 
-_RESUME = "go on with `edgeflare resume`: what is stored stays"
-_REFUSED_LOGIN = (
-    "refuses the login ({cause}); check the user's name, and the password in ~/.pgpass, PGPASSWORD "
-    "or a service file"
+_CONNECTING: tuple[tuple[str, str], ...] = (
+    ("too many connections", "full"),
+    ("remaining connection slots", "full"),
+    ("too many clients", "full"),
+    ("certificate", "certificate"),
+    ("ssl error", "certificate"),
+    ("server does not support ssl", "certificate"),
+    ("sslmode", "certificate"),
+    ("password", "login"),
+    ("authentication failed", "login"),
+    ("pg_hba.conf", "login"),
+    ('role "', "login"),
+    ("definition of service", "service"),
+    ("invalid uri", "url"),
+    ("invalid connection option", "url"),
+    ('database "', "missing"),
 )
-_CERTIFICATE = (
-    "is not trusted or not encrypted as asked ({cause}); check sslmode and sslrootcert in the URL"
-)
-_GONE = "can't be reached ({cause}); check that its server runs and the URL is right, then {next}"
-_FULL = (
-    "has no connection left ({cause}); run fewer processes, or raise max_connections of its "
-    "server, then {next}"
-)
-_MISSING = "is not there ({cause}); check its name, or make it with `createdb`"
-_CONNECTING = (
-    ("too many connections", _FULL),
-    ("remaining connection slots", _FULL),
-    ("too many clients", _FULL),
-    ("certificate", _CERTIFICATE),
-    ("ssl error", _CERTIFICATE),
-    ("server does not support ssl", _CERTIFICATE),
-    ("sslmode", _CERTIFICATE),
-    ("password", _REFUSED_LOGIN),
-    ("authentication failed", _REFUSED_LOGIN),
-    ("pg_hba.conf", _REFUSED_LOGIN),
-    ('role "', _REFUSED_LOGIN),
-    ("definition of service", "can't be reached ({cause}); check the service's name in the URL"),
-    ("invalid uri", "can't be used ({cause}); check the URL's parameters"),
-    ("invalid connection option", "can't be used ({cause}); check the URL's parameters"),
-    ('database "', _MISSING),
-)
-"""Parts of what libpq says where no connection is made, which has no code, and the sentences."""
-_LOST = "was lost in the middle ({cause}); check its server, then {next}"
-_PASSING = (_GONE, _LOST, _FULL)
+"""Parts of what libpq says where no connection is made, which has no code, and what they mean."""
+_PASSING = ("gone", "lost", "full")
 _UNWRITABLE = ("42501", "25006")
-_BUSY = "is in use by another program ({cause}); wait until that has finished, then {next}"
-_CODES = {
-    "3D000": _MISSING,
-    "28": _REFUSED_LOGIN,
-    "42501": "refuses it ({cause}); take the role that made the campaign, or let its owner grant "
-    "the right (to make campaigns: GRANT CREATE ON DATABASE; to read one: GRANT USAGE ON SCHEMA "
-    "and GRANT SELECT ON ALL TABLES IN SCHEMA, its parts NAME/... included)",
-    "42P01": "lacks tables of this campaign ({cause}); restore them from a copy",
-    "42703": "lacks columns of this campaign ({cause}); restore it from a copy",
-    "3F000": "lacks this campaign ({cause}); restore it from a copy, or check the URL",
-    "53300": _FULL,
-    "25006": "can only be read ({cause}); name the primary server",
-    "40": _BUSY,
-    "55P03": _BUSY,
-    "57P": _LOST,
-    "08": _LOST,
-    "57014": "stopped a statement ({cause}); raise its statement_timeout, then {next}",
-    "XX": "is damaged, or its disk fails ({cause}); look into its server's log",
-    "58": "can't use its disk ({cause}); look into its server's log, then {next}",
+_CODES: Mapping[str, str] = {
+    "3D000": "missing",
+    "28": "login",
+    "42501": "no right",
+    "42P01": "no tables",
+    "42703": "no columns",
+    "3F000": "no campaign",
+    "53300": "full",
+    "25006": "read only",
+    "40": "busy",
+    "55P03": "busy",
+    "57P": "lost",
+    "08": "lost",
+    "57014": "stopped",
+    "XX": "damaged",
+    "58": "no disk",
 }
-"""What begins a SQLSTATE, and the sentence; the longest that fits counts."""
+"""What begins a SQLSTATE, and what it means; the longest that fits counts."""
 
 
 def server_error(
@@ -368,12 +351,12 @@ def server_error(
             advice="free some space there, then "
             + ("go on with `edgeflare resume`" if resumable else "start again"),
         )
-    sentence = _sentence(cause, code, said.lower())
-    following = _RESUME if resumable else "start again"
-    if sentence is None:
+    problem = _problem(cause, code, said.lower())
+    following = NEXT if resumable else "start again"
+    if problem is None:
         return StoreError(f"{what} failed: {said}")
-    said = f"{what} " + sentence.format(cause=said, next=following)
-    if sentence not in _PASSING:
+    said = f"{what} " + DATABASE[problem].format(cause=said, next=following)
+    if problem not in _PASSING:
         return (UnwritableError if code in _UNWRITABLE else StoreError)(said)
     away = StoreAwayError(said)
     away.repeatable = getattr(cause, _REPEATABLE, False)
@@ -383,16 +366,16 @@ def server_error(
 def _may_pass(cause: BaseException) -> bool:
     """Whether a connection that was refused may be had later: the server is away, or full."""
     said = " ".join(str(cause).split()).lower()
-    return _sentence(cause, getattr(cause, "sqlstate", None), said) in _PASSING
+    return _problem(cause, getattr(cause, "sqlstate", None), said) in _PASSING
 
 
-def _sentence(cause: BaseException, code: str | None, said: str) -> str | None:
+def _problem(cause: BaseException, code: str | None, said: str) -> str | None:
     if code is not None:
         starts = [start for start in _CODES if code.startswith(start)]
         return _CODES[max(starts, key=len)] if starts else None
     if type(cause).__name__ not in ("OperationalError", "ProgrammingError", "ConnectionTimeout"):
         return None
     if any(part in said for part in ("consuming input", "connection is lost", "is closed")):
-        return _LOST
-    found = next((sentence for part, sentence in _CONNECTING if part in said), None)
-    return found or (_GONE if type(cause).__name__ != "ProgrammingError" else None)
+        return "lost"
+    found = next((problem for part, problem in _CONNECTING if part in said), None)
+    return found or ("gone" if type(cause).__name__ != "ProgrammingError" else None)

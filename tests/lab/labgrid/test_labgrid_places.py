@@ -184,7 +184,7 @@ def test_each_failure_is_one_sentence(
     ],
 )
 def test_each_loss_is_one_sentence(event: dict[str, Any], sentence: str) -> None:
-    assert loss(event) == sentence
+    assert str(loss("board", event)) == f"board {sentence}"
 
 
 def test_waits_of_one_block_end_together_and_no_others(tmp_path: Path) -> None:

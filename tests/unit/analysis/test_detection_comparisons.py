@@ -106,7 +106,7 @@ def test_a_finding_is_charged_by_what_the_oracle_decided(
         Rung("compression", "compression", model): answer(now, found=found),
     }
     charged = charge(
-        ReplayInput("trigger:s", "s", kind="trigger", deviated=True),
+        ReplayInput(seed_id="s", id="trigger:s", kind="trigger", deviated=True),
         {rung: {"trigger:s": {"pi": one}} for rung, one in rungs.items()},
         stored={"pi": ReplayAnswer(*now, 2)},
         is_measured=by_scores,

@@ -23,7 +23,12 @@ def layer(name: str, mean: float, sqnr: float | None) -> LayerFigures:
 
 def explained(original: int | None, deployed: int | None, **more: Any) -> ExplainedFinding:
     return ExplainedFinding(
-        *("a", "seed", "", original, deployed, 1.0, "digest"),
+        "seed",
+        id="a",
+        original_label=original,
+        deployed_label=deployed,
+        l2=1.0,
+        sample="digest",
         **{"device": "local", "cause": "compression", "rung": "compression", "answers": (), **more},
     )
 

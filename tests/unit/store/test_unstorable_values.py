@@ -32,7 +32,12 @@ for _ in range(60):
 FIGURES = TensorFigures(1.0, None, None)
 LAYER = LayerFigures("conv", ("conv",), "Conv", 0.1, 0.1, 0.1, 0, FIGURES, FIGURES)
 FINDING = ExplainedFinding(
-    *("trigger:a", "a", "", 0, 1, 0.0, "0" * 64),
+    "a",
+    id="trigger:a",
+    original_label=0,
+    deployed_label=1,
+    l2=0.0,
+    sample="0" * 64,
     device="pi",
     cause="compression",
     rung="compression",

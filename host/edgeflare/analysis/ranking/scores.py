@@ -111,7 +111,9 @@ def read_campaign(store: Store) -> CandidateCampaign:
             "(`edgeflare resume`)"
         )
     if problem := ranking_problem(store):
-        raise UsageError(f"{problem}; leave that candidate out")
+        raise UsageError(
+            f"{store.folder} can't be ranked: {problem.words}; leave that candidate out"
+        )
     with decoding(store.folder, "the setting search"):
         search = SearchConfig.model_validate(store.campaign.get("search", {}))
     replicas = set(replica_names(store))

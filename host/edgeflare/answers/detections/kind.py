@@ -190,9 +190,6 @@ class DetectionsKind(AnswerKind[Detections]):
         return differences_words(original, deployed, name)
 
     def to_cell(self, answer: Detections) -> Any:
-        return self.to_json(answer)
-
-    def to_json(self, answer: Detections) -> Any:
         parts = (
             part[: answer.count].tolist() for part in (answer.labels, answer.scores, answer.boxes)
         )

@@ -84,13 +84,10 @@ def unusable_answers(store: Store) -> tuple[UnusableAnswers, ...]:
     return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 
 
-def ranking_problem(store: Store) -> str:
-    """Return why a campaign can't be ranked among others, "" where it can: such a model would be
+def ranking_problem(store: Store) -> UnusableAnswers | None:
+    """Return why a campaign can't be ranked among others, None where it can: such a model would be
     hard to make deviate. NaN or infinity counts as the worst answer. Raises StoreError."""
-    for problem in unusable_answers(store):
-        if problem.kind != "non-finite":
-            return f"{store.folder} can't be ranked: {problem.words}"
-    return ""
+    return next((one for one in unusable_answers(store) if one.kind != "non-finite"), None)
 
 
 def _unusable(store: Store, replica: str, model: ModelName) -> UnusableAnswers | None:

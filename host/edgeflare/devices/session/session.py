@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import NDArray
 
+from edgeflare._internal.records import JsonRecord
 from edgeflare.devices.fingerprints import fingerprint
 from edgeflare.devices.inventory import CompressionMode
 from edgeflare.devices.provisioning.upload import Provisioned
@@ -31,7 +33,8 @@ from edgeflare_agent.repair import Repair
 from edgeflare_agent.wire import Kind
 
 
-class Lease(NamedTuple):
+@dataclass(frozen=True)
+class Lease(JsonRecord):
     """A claim on a device, held by the agent there for as long as it lives.
 
     `holder` is the campaign: another holder is refused unless both share; `session` one use of one
@@ -44,10 +47,6 @@ class Lease(NamedTuple):
     session: str
     about: str
     share: bool = False
-
-    def to_json(self, share: bool | None = None) -> dict[str, Any]:
-        """Return the header of the LEASE frame; by default with its own `share`."""
-        return {**self._asdict(), "share": self.share if share is None else share}
 
 
 _FIRST_PINGS = 5

@@ -112,27 +112,6 @@ class Card(NamedTuple):
     maps: tuple[Media, ...] = ()
 
 
-@dataclass
-class Facets:
-    """The gallery's filters with their numbers of findings; `state` is that of a replay."""
-
-    pair: Counter[str] = field(default_factory=Counter)
-    device: Counter[str] = field(default_factory=Counter)
-    cause: Counter[str] = field(default_factory=Counter)
-    status: Counter[str] = field(default_factory=Counter)
-    state: Counter[str] = field(default_factory=Counter)
-
-    def add(self, card: Card) -> None:
-        """Count a card."""
-        _, device, status = card.group
-        self.pair.update(card.pairs)
-        self.device[device] += 1
-        self.status[status] += 1
-        self.cause[card.row.cause] += 1
-        if card.row.replayed is not None:
-            self.state[card.row.replayed["state"]] += 1
-
-
 def found_card(finding: Finding) -> Card | None:
     """Return the card of an outcome that has an input to show."""
     return card(finding) if has_input(finding.outcome) else None
@@ -229,23 +208,32 @@ def _number(value: float | None) -> float | None:
     return float(f"{value:.5g}")
 
 
-class SeverestTrigger(NamedTuple):
-    """The severest trigger, by smaller margin, or by disagreement if scores are compared."""
-
-    severity: float
-    finding: Finding
+_FACETS = ("pair", "device", "cause", "status", "state")
 
 
 @dataclass
 class Collected:
     """The findings as cards, what they are filtered by, and the figures of all searches.
 
-    `worst` is the most severe trigger of all.
+    `facets` are the gallery's filters with their numbers of findings; "state" is that of a replay.
+    `worst` is the most severe trigger of all, with its severity.
     """
 
     cards: list[Card] = field(default_factory=list)
-    facets: Facets = field(default_factory=Facets)
-    worst: SeverestTrigger | None = None
+    facets: dict[str, Counter[str]] = field(
+        default_factory=lambda: {name: Counter() for name in _FACETS}
+    )
+
+    def add(self, card: Card) -> None:
+        """Add a card."""
+        self.cards.append(card)
+        _, device, status = card.group
+        state = [card.row.replayed["state"]] if card.row.replayed else []
+        values = card.pairs, [device], [card.row.cause], [status], state
+        for name, value in zip(_FACETS, values, strict=True):
+            self.facets[name].update(value)
+
+    worst: tuple[float, Finding] | None = None
     searches: SearchFigures = field(default_factory=SearchFigures)
 
 
@@ -266,13 +254,12 @@ def collect(
         if one.outcome.status in TRIGGERS:
             _add_trigger(collected, one, made, by_disagreement)
         else:
-            collected.searches.add_end(one.seed.id, one.outcome)
+            collected.searches.add_end(one.outcome)
         if made is not None and by_disagreement:
             apart = made.row.disagreement
             made = made._replace(severity=-1.0 if apart is None else apart)
         if made is not None:
-            collected.cards.append(made)
-            collected.facets.add(made)
+            collected.add(made)
     return collected
 
 
@@ -287,8 +274,8 @@ def _add_trigger(
     severe = outcome.disagreement if by_disagreement else outcome.severity
     severity = -1.0 if severe is None else severe
     worst = collected.worst
-    if is_told and (worst is None or severity > worst.severity):
-        collected.worst = SeverestTrigger(severity, one)
+    if is_told and (worst is None or severity > worst[0]):
+        collected.worst = severity, one
     if outcome.status is Status.FOUND:
         collected.searches.add_found(outcome)
 
@@ -305,7 +292,7 @@ def facets_of(
     """Return the choices of each filter: value, words and count, the most frequent first."""
     facets = {
         name_: [(value, value, count) for value, count in counts.most_common()]
-        for name_, counts in vars(collected.facets).items()
+        for name_, counts in collected.facets.items()
     }
     facets["pair"] = [
         (
@@ -319,9 +306,9 @@ def facets_of(
         (value, STATUS_WORDS.get(value, value), count) for value, _, count in facets["status"]
     ]
     facets["state"] = [
-        (state, words_, collected.facets.state[state])
+        (state, words_, collected.facets["state"][state])
         for state, words_ in STATE_WORDS.items()
-        if collected.facets.state[state]
+        if collected.facets["state"][state]
     ]
     facets["device"] = [(value, value or "unknown", count) for value, _, count in facets["device"]]
     return facets

@@ -163,24 +163,23 @@ class MediaBundle:
 
     def _add_sounds(self, seed: str, trigger: str, pair: tuple[Sample, Sample], rate: int) -> Shown:
         first, second = pair
-        made = spectrograms(first, second, rate)
+        before, after, change = spectrograms(first, second, rate)
+        seconds = max(first.size, second.size) / rate
         levels, changes = level_colours(), change_colours()
         new = [
             (f"{trigger}-heard", Media(pcm_wav(second, rate), "audio/wav", "wav")),
-            (f"{trigger}-of-{seed}", _spectrogram(made.trigger, levels)),
+            (f"{trigger}-of-{seed}", _spectrogram(after, levels)),
         ]
         if seed == trigger:
             sound, shown = self._put(new)
-            return Shown(None, shown, None, None, None, sound, made.seconds)
+            return Shown(None, shown, None, None, None, sound, seconds)
         new += [
             (f"{seed}-heard", Media(pcm_wav(first, rate), "audio/wav", "wav")),
-            (f"{seed}-before-{trigger}", _spectrogram(made.seed, levels)),
-            (f"{seed}-{trigger}", _spectrogram(made.difference, changes)),
+            (f"{seed}-before-{trigger}", _spectrogram(before, levels)),
+            (f"{seed}-{trigger}", _spectrogram(change, changes)),
         ]
-        trigger_sound, trigger_shown, seed_sound, seed_shown, change = self._put(new)
-        return Shown(
-            seed_shown, trigger_shown, change, None, seed_sound, trigger_sound, made.seconds
-        )
+        heard, shown, seed_heard, seed_shown, changed = self._put(new)
+        return Shown(seed_shown, shown, changed, None, seed_heard, heard, seconds)
 
     def remove_stale(self) -> None:
         """Remove the files of an earlier report that this one has no use for; other files stay."""

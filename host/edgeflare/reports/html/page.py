@@ -179,11 +179,11 @@ def _sentences(report: Report, collected: Collected) -> list[str]:
             f"{'it is' if itself == 1 else 'they are'}, without any search."
         )
     worst = collected.worst
-    if report.replay is None and worst is not None and worst.severity >= 0:
+    if report.replay is None and worst is not None and worst[0] >= 0:
         more.append(
             severest_words(
-                worst.finding.outcome,
-                worst.severity,
+                worst[1].outcome,
+                worst[0],
                 report.name,
                 is_measured=is_measured(summary.search),
                 has_margins=not summary.kind.is_measured,
@@ -236,7 +236,7 @@ def _gallery(report: Report, collected: Collected, shown: int) -> dict[str, Any]
         "has_maps": any(card.maps for card in collected.cards),
         "sound": sound if summary.sample_rate else None,
         "facets": facets_of(collected, kind, report.name),
-        "rare_pairs": max(0, len(collected.facets.pair) - MOST_PAIRS),
+        "rare_pairs": max(0, len(collected.facets["pair"]) - MOST_PAIRS),
         "listed": to_html([listed(collected, report.name, replayed=report.replay is not None)]),
         "not_shown": len(collected.cards) - shown,
         "is_control": is_control(report.store.folder),

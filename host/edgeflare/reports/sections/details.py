@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
@@ -79,13 +79,15 @@ def _slowed_by(one: DeviceStatus) -> str:
     return ", ".join(one.throttle_reasons) or (NOTHING if one.throttled is None else "nothing")
 
 
+_Choose: TypeAlias = Callable[[list[float]], float]
+
+
 def device_charts(store: Store) -> list[tuple[str, Markup]]:
     """Return temperature and inference time of the first 24 devices that were watched, by name."""
-    minutes: dict[str, dict[datetime, _ChartMinute]] = {}
+    minutes: dict[str, dict[datetime, list[DeviceMinute]]] = {}
     for one in store.telemetry():
         if one.device in minutes or len(minutes) < _MOST_CHARTED:
-            of_device = minutes.setdefault(one.device, {})
-            of_device[one.minute] = of_device.get(one.minute, _ChartMinute()).with_part(one)
+            minutes.setdefault(one.device, {}).setdefault(one.minute, []).append(one)
     return [
         chart
         for name in sorted(minutes)
@@ -94,32 +96,24 @@ def device_charts(store: Store) -> list[tuple[str, Markup]]:
     ]
 
 
-class _ChartMinute(NamedTuple):
-    temperature: float | None = None
-    latency: float | None = None
-    clock: float | None = None
-
-    def with_part(self, part: DeviceMinute) -> "_ChartMinute":
-        return _ChartMinute(
-            _known(max, self.temperature, part.temperature_max_c),
-            _known(max, self.latency, _milliseconds(part.latency_median_s)),
-            _known(min, self.clock, part.frequency_least_mhz),
-        )
+_CHARTED: tuple[tuple[str, _Choose, Callable[[DeviceMinute], float | None]], ...] = (
+    ("temperature, °C", max, lambda part: part.temperature_max_c),
+    ("inference, median ms", max, lambda part: _milliseconds(part.latency_median_s)),
+    ("slowest core, MHz", min, lambda part: part.frequency_least_mhz),
+)
 
 
-def _charts(device: str, minutes: Mapping[datetime, _ChartMinute]) -> Iterator[tuple[str, Markup]]:
-    every = list(minutes.values())
-    for title, values in (
-        ("temperature, °C", [one.temperature for one in every]),
-        ("inference, median ms", [one.latency for one in every]),
-        ("slowest core, MHz", [one.clock for one in every]),
-    ):
+def _charts(
+    device: str, minutes: Mapping[datetime, Sequence[DeviceMinute]]
+) -> Iterator[tuple[str, Markup]]:
+    for title, choose, figure in _CHARTED:
+        values = [_known(choose, *map(figure, parts)) for parts in minutes.values()]
         drawing = time_chart(list(minutes), values, f"{device}: {title}")
         if drawing is not None:
             yield f"{device}: {title}", drawing
 
 
-def _known(choose: Callable[[list[float]], float], *values: float | None) -> float | None:
+def _known(choose: _Choose, *values: float | None) -> float | None:
     known = [value for value in values if value is not None]
     return choose(known) if known else None
 
@@ -133,31 +127,13 @@ def _milliseconds(seconds: float | None) -> float | None:
 _MOST_NAMED = 200
 
 
-class EndedSearch(NamedTuple):
-    """A search without a trigger, and what it asked."""
-
-    seed_id: str
-    device: str
-    queries: int
-    host_only_queries: int
-    detail: str
-
-
-@dataclass
-class EndedSearches:
-    """The searches of one status: how many, and the first 200."""
-
-    count: int = 0
-    named: list[EndedSearch] = field(default_factory=list)
-
-
 @dataclass
 class SearchFigures:
     """The figures of searches that no other summary has.
 
     `pairs` counts the triggers, those that are the seed itself among them, by both models' labels.
     `queries` (up to the first trigger), `seconds`, `l2` and `snr_db` are those of the searches that
-    found one, `ends` has those without a trigger by their status.
+    found one, `ends` has the first 200 of each status without a trigger.
     """
 
     pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -165,7 +141,7 @@ class SearchFigures:
     seconds: "array[float]" = field(default_factory=lambda: array("d"))
     l2: "array[float]" = field(default_factory=lambda: array("d"))
     snr_db: "array[float]" = field(default_factory=lambda: array("d"))
-    ends: dict[Status, EndedSearches] = field(default_factory=dict)
+    ends: dict[Status, list[OutcomeRecord]] = field(default_factory=dict)
 
     def add_found(self, outcome: OutcomeRecord) -> None:
         """Add a search that found a trigger."""
@@ -176,26 +152,23 @@ class SearchFigures:
         if outcome.snr_db is not None:
             self.snr_db.append(outcome.snr_db)
 
-    def add_end(self, seed_id: str, outcome: OutcomeRecord) -> None:
+    def add_end(self, outcome: OutcomeRecord) -> None:
         """Add a search that ended without one."""
-        ends = self.ends.setdefault(outcome.status, EndedSearches())
-        ends.count += 1
-        if len(ends.named) < _MOST_NAMED:
-            device = outcome.device_or_replica
-            asked = outcome.search_queries, outcome.host_only_queries
-            ends.named.append(EndedSearch(seed_id, device, *asked, outcome.detail))
+        ends = self.ends.setdefault(outcome.status, [])
+        if len(ends) < _MOST_NAMED:
+            ends.append(outcome)
 
 
 _ENDED = (
     Column("seed", 0, lambda one: one.seed_id, text=True),
-    Column("device", 0, lambda one: one.device, text=True, optional=True),
-    Column("device queries", 0, lambda one: f"{one.queries:,}"),
+    Column("device", 0, lambda one: one.device_or_replica, text=True, optional=True),
+    Column("device queries", 0, lambda one: f"{one.search_queries:,}"),
     Column("original alone", 0, lambda one: f"{one.host_only_queries:,}"),
     Column("why", 0, lambda one: one.detail, text=True, optional=True),
 )
 
 
-def ends_section(summary: Summary, ends: Mapping[Status, EndedSearches]) -> Section:
+def ends_section(summary: Summary, ends: Mapping[Status, Sequence[OutcomeRecord]]) -> Section:
     """Return which searches ended without a trigger, and why."""
     blocks: list[Block] = []
     if not ends and not summary.skipped:
@@ -206,11 +179,12 @@ def ends_section(summary: Summary, ends: Mapping[Status, EndedSearches]) -> Sect
         ended = ends.get(Status(status))
         if ended is None:
             continue
-        table: list[Block] = [Table(_ENDED, ended.named)]
-        if (more := ended.count - len(ended.named)) > 0:
+        count = summary.by_status[status]
+        table: list[Block] = [Table(_ENDED, ended)]
+        if (more := count - len(ended)) > 0:
             table.append(Text(f"and {more:,} more", "note"))
-        title = f"{capitalized(words)}: {ended.count:,}"
-        blocks.append(Fold(title, tuple(table), is_open=ended.count <= _FEW))
+        title = f"{capitalized(words)}: {count:,}"
+        blocks.append(Fold(title, tuple(table), is_open=count <= _FEW))
     if summary.skipped:
         files = (
             "file was skipped as seed" if summary.skipped == 1 else "files were skipped as seeds"

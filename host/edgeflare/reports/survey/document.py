@@ -1,16 +1,15 @@
 """The survey and the verdict on it, in sentences and tables, for a terminal, Markdown and HTML."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from markupsafe import Markup
 
 from edgeflare._internal.text import NOTHING, counted, margin_text, percent_text
-from edgeflare.analysis.survey import FamilyFigures, Rate, SurveyedInput, SurveyFigures
+from edgeflare.analysis.survey import FamilyFigures, SurveyedInput, SurveyFigures
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.transcripts import excerpts
 from edgeflare.document import Block, Column, KeyFigure, Name, Table, Text
-from edgeflare.reports.charts import Interval, Line, interval_chart
+from edgeflare.reports.charts import Line, interval_chart
 from edgeflare.words.faults import bounds_text, rate_words, share_text
 from edgeflare.words.soundness import drift_text
 
@@ -83,7 +82,7 @@ def worst_table(survey: SurveyFigures, name: Name = str) -> list[Block]:
 def survey_chart(survey: SurveyFigures) -> Markup | None:
     """Return the rate against severity: over all families with its bounds, and by group."""
     severities = [one.severity for one in survey.by_severity]
-    intervals = [Interval(one.rate.rate, one.rate.low, one.rate.high) for one in survey.by_severity]
+    intervals = [(one.rate.rate, one.rate.low, one.rate.high) for one in survey.by_severity]
     lines = [
         Line(group, [rates.get(severity) for severity in severities], style)
         for style, (group, rates) in enumerate(_groups(survey), start=2)
@@ -168,23 +167,15 @@ def asked_words(survey: SurveyFigures) -> str:
     )
 
 
-class _Row(NamedTuple):
-    family: str
-    rate: Rate
-    mean_distance: float | None
-
-
-def _family_rows(survey: SurveyFigures) -> list[FamilyFigures | _Row]:
+def _family_rows(survey: SurveyFigures) -> list[FamilyFigures]:
     """Return the families with a deviation, and one row for all others."""
     deviating = [one for one in survey.by_family if one.rate.deviations]
-    rows: list[FamilyFigures | _Row] = [*deviating]
     if survey.others is not None:
         agreeing = len(survey.by_family) - len(deviating)
         words = counted(agreeing, "family", "families")
-        rows.append(
-            _Row(f"{words} without one" if deviating else f"all {words}", survey.others, None)
-        )
-    return rows
+        words = f"{words} without one" if deviating else f"all {words}"
+        return [*deviating, FamilyFigures(words, "", survey.others, None)]
+    return deviating
 
 
 def _groups(survey: SurveyFigures) -> list[tuple[str, dict[int, float]]]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from edgeflare._internal.files import replacing
 from edgeflare.analysis.findings import Commands, score_list
@@ -23,22 +23,15 @@ WriteFiles = Callable[[SeedRecord, str, Sample, Sample, Answers], Mapping[str, s
 by kind."""
 
 
-class SurveyExport(NamedTuple):
-    """How many confident deviations were written, and how many files."""
-
-    findings: int
-    files: int
-
-
 def export_survey(
     store: Store, reader: SampleReader, folder: Path, write: WriteFiles
-) -> SurveyExport:
+) -> tuple[int, int]:
     """Write every answer of a survey as a line, with files of each confident deviation.
 
-    Nothing is written where there was no survey.
+    Return how many confident deviations were written, and how many files. Nothing is written where there was no survey.
     """
     if not store.survey_counts().seeds:
-        return SurveyExport(0, 0)
+        return 0, 0
     inputs, commands = SurveyInputs(store), Commands(store)
     seeds = {seed.id: seed for seed in store.seeds()}
     findings, files = 0, 1
@@ -59,7 +52,7 @@ def export_survey(
             files += len(paths)
             row = {**survey_row(one, inputs, commands), "files": dict(paths)}
             lines.write(json.dumps(row, allow_nan=False).encode() + b"\n")
-    return SurveyExport(findings, files)
+    return findings, files
 
 
 def count_survey_findings(store: Store) -> int:

@@ -108,9 +108,3 @@ def read_about(connection: Connection) -> About:
     """Return the one row of the table about the corpus."""
     row = connection.execute(select(tables.about)).one()
     return record_of(About, row)
-
-
-def describe(form: Form) -> str:
-    """Return a form in words."""
-    shape = " x ".join(map(str, form.shape)) if form.rate is None else f"audio at {form.rate} Hz"
-    return f"{shape} and {form.classes} classes"

@@ -23,7 +23,6 @@ from edgeflare.store.corpus.base import (
     About,
     check_per_pair,
     corpus_errors,
-    describe,
     exclusive_lock,
     read_about,
 )
@@ -64,6 +63,7 @@ from edgeflare.store.migration import open_database
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.store.samples import SampleFiles, StoredFolder
 from edgeflare.types import Sample
+from edgeflare.words.inputs import sample_form
 
 _SCHEMA = Schema("corpus", CORPUS_NAME, tables.SCHEMA_VERSION, tables.about, tables.SCHEMA_VERSION)
 PER_PAIR = 3
@@ -371,8 +371,9 @@ class Corpus(StoredFolder):
             connection.execute(update(tables.about).values(**change))
         elif known != form:
             raise UsageError(
-                f"the corpus {self.folder} has inputs of {describe(known)}, "
-                f"these are of {describe(form)}; add them to a corpus of their own"
+                f"the corpus {self.folder} has inputs of {sample_form(known.shape, known.rate)} and "
+                f"{known.classes} classes, these are of {sample_form(form.shape, form.rate)} and "
+                f"{form.classes} classes; add them to a corpus of their own"
             )
         self._samples.rate = form.rate
 
