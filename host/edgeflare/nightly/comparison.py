@@ -1,28 +1,39 @@
 """Whether a model got worse since the last green night."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.text import capitalized
+from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.analysis.limits import check_limits
-from edgeflare.analysis.outcome_stats import kind_rate
-from edgeflare.analysis.ranking.paired_tests import TIE
+from edgeflare.analysis.outcome_stats import KindRate, kind_rate
+from edgeflare.analysis.ranking.paired_tests import TIE, Duel
 from edgeflare.analysis.ranking.ranking import rank_campaigns
 from edgeflare.analysis.replay import ReplaySummary
+from edgeflare.analysis.survey import survey_figures
+from edgeflare.answers import kind_named
 from edgeflare.answers.detections.words import with_names
 from edgeflare.answers.parts import Name
+from edgeflare.campaign.comparison import Measure
 from edgeflare.campaign.pair.health import unusable_answers
 from edgeflare.campaign.resolution import STRATEGY, resolved_as_in
 from edgeflare.campaign.settings.config import SearchConfig
+from edgeflare.campaign.settings.flags import Flag
+from edgeflare.document import Item, Listing, Section
 from edgeflare.nightly.history import Baseline
-from edgeflare.nightly.night import Check, Identity, SearchFigures
+from edgeflare.nightly.night import Check, Identity
 from edgeflare.store import Store
 from edgeflare.words import nightly as words
-from edgeflare.words.ranking import compared
+from edgeflare.words.ranking import measure_text, pair_verdict
 
+PRESENT = "the present model"
+"""The candidate that is compared with an earlier one."""
 _BROKEN = ("nonfinite", "failed")
-_TONIGHT = "tonight's model"
+_DIGITS = 8
 
 
 def search_checks(campaign: Path) -> list[Check]:
@@ -89,59 +100,112 @@ def replay_checks(
     return checks
 
 
-def comparison_check(last_green: Path, tonight: Path, since: str) -> Check:
-    """Compare the searches of the last green night (of the day `since`) and of this one.
+class BaseSettings(BaseModel):
+    """The campaign that a later one is compared with; `called` is what reports call it."""
 
-    Raises what `rank_campaigns` does.
-    """
-    green = f"the last green night's ({since})"
-    ranking = rank_campaigns([last_green, tonight], names=[green, _TONIGHT])
-    (duel,) = ranking.duels
-    said = ranking.verdict
-    if duel.verdict != TIE:
-        said = compared(ranking, duel, _TONIGHT)
-    return Check(
-        part="comparison",
-        name=ranking.measure,
-        words=capitalized(said),
-        crossed=duel.verdict == green,
+    base: Annotated[Path, Flag("--base", metavar="CAMPAIGN")] = Field(
+        description="The earlier campaign, such as the last green night's."
     )
+    called: str = ""
 
 
-def kinds_checks(last_green: Path, tonight: Path, since: str) -> list[Check]:
-    """Compare how many objects on the seeds differ, kind by kind, with the last green night's.
+@dataclass(frozen=True)
+class RateChange:
+    """A rate then and now: by the limit's rule of this `key`, "" for the survey's deviations.
 
-    `since` is that night's day. A kind is worse where the lower 95 % bound tonight is above the
-    upper bound then. Nothing for models that detect no objects. Raises StoreError.
+    Rates of surveys with different settings are not `comparable`.
     """
-    checks = []
-    with Store.open(last_green) as before, Store.open(tonight) as now:
-        for rule in now.kind.checks():
-            was, found = kind_rate(before, rule), kind_rate(now, rule)
-            if was is None or found is None or not found.differing:
-                continue
-            said = words.kind_text(rule.whose, rule.verb, was, found, since)
-            crossed = found.low > was.high
-            name = rule.key.removeprefix("max_")
-            checks.append(Check(part="comparison", name=name, words=said, crossed=crossed))
-    return checks
+
+    key: str
+    before: KindRate
+    now: KindRate
+    comparable: bool = True
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the lower 95 % bound now is above the upper bound then."""
+        return self.comparable and self.now.low > self.before.high
 
 
-def survey_check(
-    before: SearchFigures | None, now: SearchFigures, since: str, *, comparable: bool = True
-) -> list[Check]:
-    """Check the rate of confident deviations against the last green night's, that of `since`.
+@dataclass(frozen=True)
+class BaseComparison:
+    """A campaign compared with an earlier one, the `base`, seed by seed, by the `measure`.
 
-    It is worse where the lower bound tonight is above the upper bound then. Nothing to check where
-    a night had no survey; not `comparable` where the surveys' settings differ, which crosses
-    nothing.
+    The second of the `duel` is `PRESENT`. `kind` is the name of that of the answers; `rates` are
+    those of objects on the seeds that differ, and that of the survey.
     """
-    if before is None or before.confident_high is None or now.confident_low is None:
-        return []
-    both = (before.model_dump(), now.model_dump())
-    said = words.survey_text(*both, since, comparable=comparable)
-    crossed = comparable and now.confident_low > before.confident_high
-    return [Check(part="comparison", name="confident deviations", words=said, crossed=crossed)]
+
+    base: str
+    kind: str
+    measure: Measure
+    duel: Duel
+    rates: tuple[RateChange, ...]
+
+    @property
+    def checks(self) -> list[Check]:
+        """What makes a night red, and what doesn't."""
+        kind = kind_named(self.kind)
+        rules = {rule.key: rule for rule in kind.checks()}
+        duel = self.duel
+        said = pair_verdict(duel, measure_text(self.measure, kind), PRESENT)
+        checks = [_check(self.measure, capitalized(said), duel.verdict not in (TIE, PRESENT))]
+        for rate in self.rates:
+            said = words.rate_text(rate.before, rate.now, self.base, rules.get(rate.key))
+            said = said if rate.comparable else words.OTHER_SURVEY.format(said)
+            name = rate.key.removeprefix("max_") or "confident deviations"
+            checks.append(_check(name, said, rate.is_worse))
+        return checks
+
+
+def _check(name: str, said: str, crossed: bool) -> Check:
+    return Check(part="comparison", name=name, words=said, crossed=crossed)
+
+
+class _Regression(Analysis[BaseSettings, BaseComparison]):
+    name = "regression"
+    about = "Tell whether the deployed model is worse than that of an earlier campaign."
+    settings, result = BaseSettings, BaseComparison
+
+    def run(self, campaign: Store, settings: BaseSettings, context: RunContext) -> BaseComparison:
+        del context
+        called = settings.called or f"the campaign {settings.base}"
+        with Store.open(settings.base) as before:
+            ranking = rank_campaigns([before, campaign], names=[f"the model of {called}", PRESENT])
+            rates = (*_kind_rates(before, campaign), *_survey_rates(before, campaign))
+        (duel,) = ranking.duels
+        return BaseComparison(called, ranking.kind.name, ranking.measure, duel, rates)
+
+    def exit_code(self, result: BaseComparison) -> int:
+        return int(any(check.crossed for check in result.checks))
+
+    def sections(self, result: BaseComparison) -> Iterator[Section]:  # type: ignore[override]
+        items = (Item(one.words, "bad" if one.crossed else "plain") for one in result.checks)
+        yield Section("regression", f"Compared with {result.base}", (Listing((*items,)),), order=40)
+
+
+REGRESSION = _Regression()
+
+
+def _kind_rates(before: Store, now: Store) -> Iterator[RateChange]:
+    """Yield how many objects on the seeds differ, by each of the kind's rules, where any does."""
+    for rule in now.kind.checks():
+        was, rate = kind_rate(before, rule), kind_rate(now, rule)
+        if was is not None and rate is not None and rate.differing:
+            yield RateChange(rule.key, was, rate)
+
+
+def _survey_rates(before: Store, now: Store) -> Iterator[RateChange]:
+    """Yield how many inputs of the surveys deviate; nothing where one campaign has none."""
+    surveys = [survey_figures(store) for store in (before, now)]
+    rates = [survey.overall for survey in surveys if survey is not None]
+    was, rate = (
+        None if one is None else KindRate(one.deviations, one.inputs, one.low, one.high, ())
+        for one in (rates if len(rates) == 2 else (None, None))
+    )
+    if was is not None and rate is not None:
+        settings = [_survey_settings(store) for store in (before, now)]
+        comparable = not all(settings) or settings[0] == settings[1]
+        yield RateChange("", was, rate, comparable=comparable)
 
 
 def identity_of(store: Store, search: SearchConfig) -> Identity:
@@ -182,7 +246,7 @@ def _settings(search: SearchConfig) -> dict[str, Any]:
 def changes(before: Identity, now: Identity) -> tuple[str, ...]:
     """Return a line for each change; none where nothing has changed."""
     files = [
-        words.file_changed(which, old, new)
+        words.change_text(f"the {which} model's file: SHA-256", old[:_DIGITS], new[:_DIGITS])
         for which, old, new in (
             ("deployed", before.deployed, now.deployed),
             ("original", before.original, now.original),
@@ -198,7 +262,7 @@ def changes(before: Identity, now: Identity) -> tuple[str, ...]:
     return (
         *files,
         *(
-            words.value_changed(whose, name, old, new)
+            words.change_text(f"{whose} {name}:", old, new)
             for whose, then, later in tables
             for name, old, new in _differences(then, later)
         ),

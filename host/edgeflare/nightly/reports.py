@@ -10,13 +10,14 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from edgeflare._internal.files import write_durably
+from edgeflare._internal.text import counted
 from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
 from edgeflare.nightly.night import Night, NightRun
 from edgeflare.reports.charts import STATE_WORDS, Line, Point, figure, line_chart, mark
 from edgeflare.reports.html import render
 from edgeflare.reports.render.junit import Case, CaseResult, Element, dumped, element
 from edgeflare.store.database import translate_errors
-from edgeflare.words.nightly import NOT_RUN, left_out_text
+from edgeflare.words.nightly import LEFT_OUT, NOT_RUN
 
 MOST_NIGHTS = 90
 """So many of the newest nights are on a chart, and in the page's table."""
@@ -126,7 +127,7 @@ def _chart(kind: _Kind, points: Sequence[Point], runs: Sequence[NightRun]) -> Ch
     left_out = comparable.count(False)
     title = kind.title
     if left_out:
-        title += left_out_text(left_out)
+        title += LEFT_OUT.format(counted(left_out, "night"))
     drawing = line_chart(title, points, lines, words=kind.words, least=kind.least, most=kind.most)
     names = tuple(kind.figures) if len(kind.figures) > 1 else ()
     return None if drawing is None else Chart(title, drawing, names)

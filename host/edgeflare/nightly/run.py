@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from edgeflare._internal.text import names_text
+from edgeflare.analysis.base import run_as
 from edgeflare.analysis.class_names import class_namer
 from edgeflare.analysis.corpus import add_to_corpus, note_replay
 from edgeflare.analysis.corpus_import import fits_corpus
@@ -34,15 +35,13 @@ from edgeflare.errors import (
     UsageError,
 )
 from edgeflare.nightly.comparison import (
+    REGRESSION,
     answers_checks,
     changes,
-    comparison_check,
     identity_of,
-    kinds_checks,
     replay_checks,
     resolved_as_in_baseline,
     search_checks,
-    survey_check,
 )
 from edgeflare.nightly.config import NightlyConfig, NightlyModel, check_night
 from edgeflare.nightly.history import (
@@ -99,7 +98,7 @@ def _failure_of(error: Exception, log: NightLog) -> RunFailure:
     if isinstance(error, EdgeFlareError):
         return "failed", str(error)
     log.line(traceback.format_exc())
-    return "failed", words.fault_text(error)
+    return "failed", words.FAULT.format(type(error).__name__, error)
 
 
 class _Run:
@@ -224,15 +223,11 @@ class _Run:
             self._identity = identity_of(store, config.search)
         unusable = answers_checks(out)
         self._checks += [*unusable, *search_checks(out)]
-        self._write_report(out, "search")
-        if baseline is not None and not unusable:
-            self._checks.append(_compare(baseline, out))
-            self._checks += kinds_checks(baseline.campaign, out, baseline.day)
-            before = baseline.run.search
-            alike = self._identity.surveyed_like(baseline.run.identity)
-            self._checks += survey_check(
-                before, self._search_figures, baseline.day, comparable=alike
-            )
+        try:
+            if baseline is not None and not unusable:
+                self._checks += _compare(baseline, out)
+        finally:
+            self._write_report(out, "search")
 
     def _write_report(self, campaign: Path, part: Part) -> None:
         """Write a campaign's report for people; the night does not depend on it."""
@@ -245,16 +240,17 @@ class _Run:
         except Exception as error:  # noqa: BLE001
             if not isinstance(error, EdgeFlareError):
                 self._runner.log.line(traceback.format_exc())
-            self._report(part, Notice(words.no_report(error)))
+            self._report(part, Notice(words.NO_REPORT.format(error)))
 
     def _lease_name(self, part: str) -> str:
         """Return the name by which others see who uses the device."""
         return f"nightly-{self._runner.night.stamp}-{self._model.name}-{part}"
 
 
-def _compare(baseline: Baseline, campaign: Path) -> Check:
+def _compare(baseline: Baseline, campaign: Path) -> list[Check]:
+    base = {"base": baseline.campaign, "called": words.LAST_GREEN.format(baseline.day)}
     try:
-        return comparison_check(baseline.campaign, campaign, baseline.day)
+        return run_as(REGRESSION, REGRESSION.name, campaign, base, RunContext()).checks
     except UsageError as error:
         raise UsageError(
             f"{error}; or take this night for the new baseline: `edgeflare nightly ... --accept`"
@@ -412,7 +408,7 @@ class _NightRunner:
 
     def run(self, chosen: Sequence[tuple[NightlyModel, str]]) -> Night:
         """Run these models on these devices."""
-        self.log.line(words.begun_text(self.night.number, len(chosen)))
+        self.log.line(words.BEGUN.format(self.night.number, len(chosen)))
         try:
             for number, (model, device) in enumerate(chosen, 1):
                 name, folder = f"{model.name} on {device}", run_folder(model.name, device)
@@ -476,7 +472,7 @@ class _NightRunner:
     def _close(self, state: str) -> None:
         """Store the night's end, remove old campaigns, and write the page."""
         self._save(state=state, ended_at=self.clock().astimezone(timezone.utc))
-        self.log.line(words.ended_text(self.night.number, state, self.night.verdict))
+        self.log.line(words.ENDED.format(self.night.number, state, self.night.verdict))
         write_junit(self.night)
         self._prune()
         write_page(self.history)
@@ -485,9 +481,9 @@ class _NightRunner:
         """Remove old campaigns; log the error where that fails."""
         try:
             if lost := prune_history(self.history, self.config.keep):
-                self.log.line(words.pruned_text(lost))
+                self.log.line(words.PRUNED.format(lost))
         except StoreError as error:
-            self.log.line(words.not_pruned(error))
+            self.log.line(words.NOT_PRUNED.format(error))
 
     def _save(self, **values: object) -> None:
         self.night = self.night.model_copy(update=values)
@@ -539,9 +535,10 @@ def _last_searched(history: History, model: str, device: str) -> Baseline | None
 def _accept(history: History, one: Baseline, clock: Clock) -> str:
     night = next(night for night in history.nights() if night.stamp == one.night.stamp)
     accepted = one.run.model_copy(update={"accepted": True})
+    said = words.ACCEPTED.format(accepted.name, night.stamp)
     with NightLog(night.folder / LOG_NAME, clock) as log:
         update_corpus(history, night, accepted, log.line)
-        log.line(words.accepted_text(accepted.name, night.stamp))
+        log.line(said)
     runs = tuple(accepted if run.name == accepted.name else run for run in night.runs)
     history.save(night.model_copy(update={"runs": runs}))
-    return words.accepted_text(accepted.name, night.stamp)
+    return said

@@ -1,11 +1,14 @@
 """A ranking of candidates in sentences."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from edgeflare._internal.text import counted, margin_text, p_text, percent_text
 from edgeflare.analysis.ranking.paired_tests import TIE, Duel
-from edgeflare.analysis.ranking.ranking import Ranking, Remark, RemarkCode
+from edgeflare.analysis.ranking.ranking import Ranking, RemarkCode
+from edgeflare.answers import AnswerKind
+from edgeflare.campaign.comparison import Measure
 
 _SHARED_PLACES_SHOWN = 3
 _TOO_FEW_SHOWN = 3
@@ -17,31 +20,45 @@ _MEANS = {
 
 def ranking_verdict(ranking: Ranking) -> str:
     """Return who is hardest to make deviate, who ties with it, and by how much others are easier."""
-    duels, measure, seeds = ranking.duels, ranking.measure, ranking.seeds
+    duels, seeds = ranking.duels, ranking.seeds
     first, *others = order = [one.name for one in ranking.candidates]
     of_first = {duel.second: duel for duel in duels if duel.first == first}
     tied = [name for name in others if of_first[name].verdict == TIE]
-    cannot_tell = f"{counted(seeds, 'seed')} {'does' if seeds == 1 else 'do'}n't tell"
-    explained = f"{measure} ({_means(ranking)})"
-    if len(tied) == len(others):
-        apart = f"A tie: {cannot_tell} {_listed(order)} apart by {explained}."
-        return " ".join([apart, *(_too_few_seeds(ranking) if len(duels) == 1 else ())])
+    explained = measure_text(ranking.measure, ranking.kind)
     if len(duels) == 1:
-        return f"Of the two, {compared(ranking, duels[0], first)}"
-    ties = f"; it ties with {_listed(tied)} ({cannot_tell} them apart)" if tied else ""
+        return f"{'' if tied else 'Of the two, '}{pair_verdict(duels[0], explained, first)}"
+    if len(tied) == len(others):
+        return _tie(order, explained, seeds)
+    ties = f"; it ties with {_listed(tied)} ({_cannot_tell(seeds)} them apart)" if tied else ""
     sentences = [f"Hardest to make deviate is {first}{ties}."]
     for name in (one for one in others if one not in tied):
         sentences.append(f"Easier is {name}: {_gap(of_first[name], explained, harder=False)}.")
-        explained = measure
+        explained = ranking.measure
     return " ".join(sentences)
 
 
-def compared(ranking: Ranking, duel: Duel, name: str) -> str:
-    """Return how the candidate `name` compares with the other one, in a duel that is no tie."""
+def pair_verdict(duel: Duel, measure: str, name: str) -> str:
+    """Return how the candidate `name` compares with the other one, by a `measure_text`."""
+    if duel.verdict == TIE:
+        apart = _tie([duel.first, duel.second], measure, duel.seeds)
+        return " ".join([apart, *_too_few_seeds([duel])])
     other = duel.second if name == duel.first else duel.first
     harder = duel.verdict == name
-    gap = _gap(duel, f"{ranking.measure} ({_means(ranking)})", harder=harder)
+    gap = _gap(duel, measure, harder=harder)
     return f"{name} is {'harder' if harder else 'easier'} to make deviate than {other}: {gap}."
+
+
+def measure_text(measure: Measure, kind: AnswerKind[Any]) -> str:
+    """Return a measure with what it means of this kind of answers."""
+    return f"{measure} ({_means(measure, kind)})"
+
+
+def _tie(names: Sequence[str], measure: str, seeds: int) -> str:
+    return f"A tie: {_cannot_tell(seeds)} {_listed(names)} apart by {measure}."
+
+
+def _cannot_tell(seeds: int) -> str:
+    return f"{counted(seeds, 'seed')} {'does' if seeds == 1 else 'do'}n't tell"
 
 
 def success_verdict(ranking: Ranking) -> str | None:
@@ -84,7 +101,7 @@ def ranking_differences(ranking: Ranking) -> tuple[str, ...]:
     if not ranking.kind.takes_device_budget:
         at = "the trigger"
     ranked = (
-        f"{paper}; ranked here is {ranking.measure}, {_means(ranking)}, at "
+        f"{paper}; ranked here is {ranking.measure}, {_means(ranking.measure, ranking.kind)}, at "
         f"{at} (0 where there is none). Where the models differ on a seed before it is changed, "
         "the seed itself is that trigger."
     )
@@ -93,20 +110,20 @@ def ranking_differences(ranking: Ranking) -> tuple[str, ...]:
 
 def ranking_notes(ranking: Ranking) -> tuple[str, ...]:
     """Return what is to be kept in mind about a ranking, a sentence each."""
-    remarks = (_REMARKS[one.code](one) for one in ranking.remarks)
+    remarks = (
+        _REMARKS[one.code].format(" and ".join(one.names), one=one) for one in ranking.remarks
+    )
     return (*remarks, *unclear_places(ranking))
 
 
 def unclear_places(ranking: Ranking) -> tuple[str, ...]:
     """Return the notes on ties and places that need a word."""
-    too_few = _too_few_seeds(ranking) if len(ranking.duels) > 1 else ()
+    too_few = _too_few_seeds(ranking.duels) if len(ranking.duels) > 1 else ()
     return (*too_few, *_shared_places(ranking))
 
 
-def _means(ranking: Ranking) -> str:
-    if ranking.measure == "disagreement":
-        return ranking.kind.report_words.distance
-    return _MEANS[ranking.measure]
+def _means(measure: Measure, kind: AnswerKind[Any]) -> str:
+    return kind.report_words.distance if measure == "disagreement" else _MEANS[measure]
 
 
 def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
@@ -122,10 +139,9 @@ def _gap(duel: Duel, measure: str, *, harder: bool) -> str:
     return f"{gap} {ends} ({p_text(duel.p)})"
 
 
-def _too_few_seeds(ranking: Ranking) -> Iterator[str]:
+def _too_few_seeds(duels: Sequence[Duel]) -> Iterator[str]:
     """Yield a sentence for every tie that is one because too few seeds differ."""
-    duels, seeds = ranking.duels, ranking.seeds
-    needed = duels[0].needed
+    needed, seeds = duels[0].needed, duels[0].seeds
     if seeds < needed:
         yield (
             f"A verdict at this confidence needs {needed} seeds at least on which two candidates "
@@ -183,59 +199,23 @@ def _shared_places(ranking: Ranking) -> Iterator[str]:
         )
 
 
-def _seeds_differ(_: Remark) -> str:
-    return "The campaigns were run with different seeds (search.seed), so that chance differs, too."
-
-
-def _devices_differ(_: Remark) -> str:
-    return "The campaigns did not run on the same devices: what differs may be the device's doing."
-
-
-def _unfinished(one: Remark) -> str:
-    return (
-        f"{one.names[0]} is not finished ({one.number} of {one.total} seeds): only seeds that all "
-        "candidates have finished are compared."
-    )
-
-
-def _unanswered(one: Remark) -> str:
-    return (
-        f"{one.names[0]} gave no answer, or none that repeats, on {one.number} of its seeds: they are "
-        "left out for all candidates."
-    )
-
-
-def _timeouts(one: Remark) -> str:
-    return (
-        f"{one.number} searches of {one.names[0]} were ended by the clock (timeout_s), so that its "
-        "figures depend on how fast the device is; `--timeout 0` limits by queries alone."
-    )
-
-
-def _original(one: Remark) -> str:
-    return (
-        f"Candidate {one.names[0]} is the original itself, the same file: no candidate can do "
-        "better."
-    )
-
-
-def _like_original(one: Remark) -> str:
-    return (
-        f"Candidate {one.names[0]} answers every seed as the original does and has no trigger: it "
-        "may be the original in another file."
-    )
-
-
-_REMARKS: Mapping[RemarkCode, Callable[[Remark], str]] = {
-    "seeds-differ": _seeds_differ,
-    "devices-differ": _devices_differ,
-    "unfinished": _unfinished,
-    "unanswered": _unanswered,
-    "timeouts": _timeouts,
-    "same-file": lambda one: f"{' and '.join(one.names)} are the same file.",
-    "original": _original,
-    "like-original": _like_original,
+_REMARKS: Mapping[RemarkCode, str] = {
+    "seeds-differ": "The campaigns were run with different seeds (search.seed), so that chance "
+    "differs, too.",
+    "devices-differ": "The campaigns did not run on the same devices: what differs may be the "
+    "device's doing.",
+    "unfinished": "{0} is not finished ({one.number} of {one.total} seeds): only seeds that all "
+    "candidates have finished are compared.",
+    "unanswered": "{0} gave no answer, or none that repeats, on {one.number} of its seeds: they are "
+    "left out for all candidates.",
+    "timeouts": "{one.number} searches of {0} were ended by the clock (timeout_s), so that its "
+    "figures depend on how fast the device is; `--timeout 0` limits by queries alone.",
+    "same-file": "{0} are the same file.",
+    "original": "Candidate {0} is the original itself, the same file: no candidate can do better.",
+    "like-original": "Candidate {0} answers every seed as the original does and has no trigger: it "
+    "may be the original in another file.",
 }
+"""What is said of each remark, about the candidates {0}."""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -65,7 +65,8 @@ def test_a_planted_regression_is_named_and_stays_red_until_it_is_accepted(home: 
     assert (green.replay.still, green.replay.new) == (6, 0)
     searches = [night.campaign(of_local(night)) for night in (first, second)]
     assert found_in(searches[0]) == found_in(searches[1])  # so that nothing is a false alarm
-    assert (searches[1] / "report.html").is_file()
+    page = (searches[1] / "report.html").read_text(encoding="utf-8")
+    assert f"Compared with the last green night ({first.started_at:%Y-%m-%d})" in page
 
     (home / "deployed.onnx").write_bytes((home / "bad.onnx").read_bytes())
     red = edgeflare("nightly", "nightly.toml", "--json", home=home)
@@ -74,8 +75,13 @@ def test_a_planted_regression_is_named_and_stays_red_until_it_is_accepted(home: 
     assert said["state"] == "regression"
     assert "sent again deviate" in said["words"][0]
     day = f"{second.started_at:%Y-%m-%d}"
-    assert f"night's ({day}): disagreement" in said["words"][-1]
+    assert f"night ({day}): disagreement" in said["words"][-1]
     assert "model's file: SHA-256" in said["changed"][0]
+
+    campaign = Path(red.json["folder"], "lenet", "local", "search")
+    ran = edgeflare("analyse", "regression", campaign, "--base", searches[1], home=home)
+    assert ran.code == 1, ran.both
+    assert "disagreement" in ran.out
 
     still = night_of(home)
     bad = of_local(still)

@@ -6,6 +6,7 @@ import pytest
 from example_answers import depth_maps, of_kind, values
 from stores import detection_campaign, value_campaign
 
+from edgeflare.analysis import RunContext, run_analysis
 from edgeflare.analysis.corpus import add_to_corpus
 from edgeflare.analysis.ranking.ranking import rank_campaigns
 from edgeflare.campaign.replay.reproduce import ReplayAnswer
@@ -13,7 +14,7 @@ from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import UsageError
 from edgeflare.explanation.charge import charge
 from edgeflare.explanation.ladder import Rung
-from edgeflare.nightly.comparison import kinds_checks
+from edgeflare.nightly.comparison import BaseComparison
 from edgeflare.reports import ranking_document
 from edgeflare.reports.document import to_markdown
 from edgeflare.store.records import ReplayInput
@@ -43,22 +44,27 @@ def test_a_comparison_ranks_detectors_and_shows_their_natural_differences(
     assert "damaged | 66.7" in text
 
 
+def regression(base: Path, campaign: Path) -> BaseComparison:
+    found: BaseComparison = run_analysis("regression", campaign, {"base": base}, RunContext())
+    return found
+
+
 def test_a_night_that_loses_objects_is_red_and_names_the_kind(pair: tuple[Path, Path]) -> None:
-    (check,) = kinds_checks(*pair, "Monday")
+    _, check = regression(*pair).checks
     assert check.crossed
     assert check.name == "lost"
     assert "original's 90 objects" in check.words
     assert "0 of 90" in check.words
     assert "photos/10.png" in check.words
-    assert kinds_checks(pair[0], pair[0], "Monday") == []
-    (same,) = kinds_checks(pair[1], pair[1], "Monday")
-    assert not same.crossed
+    assert regression(pair[0], pair[0]).rates == ()
+    (same,) = regression(pair[1], pair[1]).rates
+    assert not same.is_worse
 
 
 def test_nights_of_other_models_have_no_kinds(tmp_path: Path) -> None:
     answers = values(1.0), values(2.0)
     folder = value_campaign(tmp_path / "v", answers, answers)
-    assert kinds_checks(folder, folder, "Monday") == []
+    assert regression(folder, folder).rates == ()
 
 
 def test_candidates_with_values_are_compared_by_their_distance(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from nights import add_night, figures, red, run_of
 from shown_numbers import numbers
 from stores import Ended, candidate
 
+from edgeflare.analysis import RunContext, run_analysis
 from edgeflare.analysis.replay import ReplaySummary
 from edgeflare.campaign.events import Notice, Stage, Step
 from edgeflare.campaign.replay.results import ReplayedInput, ReplayState
-from edgeflare.nightly.comparison import changes, comparison_check, replay_checks
+from edgeflare.nightly.comparison import changes, replay_checks
 from edgeflare.nightly.history import History, NightLog
 from edgeflare.nightly.night import Check, Identity, ReplayCounts
 from edgeflare.nightly.reports import write_junit
@@ -147,7 +148,8 @@ def test_a_worse_night_is_reported_in_what_the_models_answer(
         candidate(tmp_path / name, [Ended(apart)] * 8, kind=kind)
         for name, apart in (("green", 0.25), ("tonight", 0.5))
     )
-    check = comparison_check(green, tonight, "1 May")
+    said = run_analysis("regression", tonight, {"base": green, "called": "May"}, RunContext())
+    (check,) = said.checks
     assert check.crossed
-    assert "Tonight's model" in check.words
+    assert "The present model" in check.words
     assert f"disagreement ({measured}) 0.25" in check.words

@@ -4,7 +4,10 @@ from datetime import datetime, timezone
 
 from shown_numbers import numbers
 
-from edgeflare.nightly.comparison import changes, survey_check
+from edgeflare.analysis import Duel
+from edgeflare.analysis.outcome_stats import KindRate
+from edgeflare.answers import SCORES
+from edgeflare.nightly.comparison import PRESENT, BaseComparison, RateChange, changes
 from edgeflare.nightly.night import Check, Identity, Night, NightRun, SearchFigures
 from edgeflare.nightly.reports import charts
 
@@ -32,20 +35,29 @@ def night(*checks: Check, state: str = "green") -> Night:
     return Night(stamp="1", number=1, state="finished", started_at=began, runs=(run,), planned=1)
 
 
+def rates(now: KindRate, *, comparable: bool = True) -> tuple[RateChange, Check]:
+    """The rate of a survey, compared with that of 3 of 300 inputs, and its check."""
+    rate = RateChange("", KindRate(3, 300, 0.002, 0.03, ()), now, comparable=comparable)
+    duel = Duel("then", PRESENT, 8, 0.0, (0.0, 0.0), 0.95, 1.0, "tie", 0, 0, 6)
+    _, check = BaseComparison("May", SCORES.name, "disagreement", duel, (rate,)).checks
+    return rate, check
+
+
+MANY = KindRate(30, 300, 0.07, 0.14, ())
+
+
 def test_a_rate_is_worse_only_where_both_intervals_are_apart() -> None:
-    green = surveyed(3, 0.002, 0.03)
-    (same,) = survey_check(green, surveyed(9, 0.014, 0.06), "2026-01-01")
-    assert not same.crossed
-    (worse,) = survey_check(green, surveyed(30, 0.07, 0.14), "2026-01-01")
-    assert worse.crossed
-    assert numbers(worse.words) == "30 300 7 2026 01 01 3 300 3"
+    same, _ = rates(KindRate(9, 300, 0.014, 0.06, ()))
+    assert not same.is_worse
+    worse, check = rates(MANY)
+    assert worse.is_worse
+    assert (check.name, check.crossed) == ("confident deviations", True)
+    assert numbers(check.words) == "30 300 7 3 300 1 3"
 
 
-def test_a_night_before_there_was_a_survey_is_read_and_compared_with_nothing() -> None:
+def test_a_night_before_there_was_a_survey_is_read() -> None:
     assert BEFORE_SURVEYS.confident_rate is None
     assert BEFORE_SURVEYS.verdict is None
-    assert survey_check(BEFORE_SURVEYS, surveyed(30, 0.07, 0.14), "2026-01-01") == []
-    assert survey_check(None, surveyed(30, 0.07, 0.14), "2026-01-01") == []
     old = Check.model_validate({"part": "search", "name": "a", "words": "b", "crossed": False})
     assert not old.undecided
 
@@ -56,9 +68,7 @@ def test_rates_of_surveys_with_other_settings_are_not_compared() -> None:
     assert not now.surveyed_like(then)
     assert now.surveyed_like(Identity())  # a night before settings were kept
     assert numbers("\n".join(changes(then, now))) == "0.3 0.5"
-    (check,) = survey_check(
-        surveyed(3, 0.002, 0.03), surveyed(30, 0.07, 0.14), "2026-01-01", comparable=False
-    )
+    _, check = rates(MANY, comparable=False)
     assert not check.crossed
     assert "comparable: the survey's" in check.words
 
