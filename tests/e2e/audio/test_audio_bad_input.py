@@ -56,9 +56,7 @@ def run(home: Path, data: Path, seeds: Path, *more: object) -> Ran:
     )
 
 
-def test_what_can_be_used_is_and_the_rest_is_named(
-    tmp_path: Path, shared_data: Path, speech: Path
-) -> None:
+def test_what_can_be_used_is_and_the_rest_is_named(tmp_path, shared_data, speech) -> None:
     ran = run(
         tmp_path, shared_data, speech, *FRONT_END, "--cut", "first", "--resample-audio", "--json"
     )

@@ -77,9 +77,7 @@ def test_every_strategy_finds_the_same_here_and_over_ssh(
     assert here.json["found"] >= 1
 
 
-def test_what_was_found_can_be_heard_kept_and_is_found_again(
-    tmp_path: Path, shared_data: Path, clips: Path
-) -> None:
+def test_what_was_found_can_be_heard_kept_and_is_found_again(tmp_path, shared_data, clips) -> None:
     run(tmp_path, shared_data, clips, "campaign", "--limit", 2)
     must_run("export", "campaign", "sounds", home=tmp_path)
     with Store.open(tmp_path / "campaign") as store:

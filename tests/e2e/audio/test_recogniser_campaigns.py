@@ -123,9 +123,7 @@ def test_the_original_against_itself_raises_no_alarm(campaign: tuple[Path, list[
 
 
 class TestReplay:
-    def test_it_shows_what_both_models_hear_now(
-        self, pair: Path, campaign: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_it_shows_what_both_models_hear_now(self, pair, campaign, capsys) -> None:
         with Store.open(campaign[0]) as store:
             found = next(one for one in store.outcomes() if one.status is Status.FOUND)
         (told,) = reproduce(campaign[0], [found.seed_id], replay_config(config(pair)))
@@ -144,9 +142,7 @@ class TestReplay:
         assert all(printed.count(f'"{text}"') == 2 for text in texts)
         assert "most probable classes" not in printed
 
-    def test_what_a_better_model_hears_is_reported_beside_what_was_heard(
-        self, better: Path
-    ) -> None:
+    def test_what_a_better_model_hears_is_reported_beside_what_was_heard(self, better) -> None:
         with Store.open(better) as store:
             inputs = list(replayed_inputs(store))
             assert store.sample_rate == RATE
@@ -156,9 +152,7 @@ class TestReplay:
             assert one.deployed_text_before != one.original_text_before
             assert one.deployed_text == one.original_text == one.original_text_before
 
-    def test_models_of_another_rate_are_refused(
-        self, pair: Path, campaign: tuple[Path, list[str]]
-    ) -> None:
+    def test_models_of_another_rate_are_refused(self, pair, campaign) -> None:
         faster = config(
             pair, original={"path": pair / "original.onnx", "input": {"rate": 2 * RATE}}
         )
@@ -166,9 +160,7 @@ class TestReplay:
             run_replay(campaign[0], replay_config(faster))
 
     @pytest.mark.slow
-    def test_what_the_deployed_models_input_alone_gives_is_enough(
-        self, pair: Path, tmp_path: Path
-    ) -> None:
+    def test_what_the_deployed_models_input_alone_gives_is_enough(self, pair, tmp_path) -> None:
         silent = onnx.load(pair / "original.onnx")
         about = [one for one in silent.metadata_props if one.key != "edgeflare.input"]
         del silent.metadata_props[:]
@@ -200,9 +192,7 @@ def test_a_clip_that_the_original_cannot_take_ends_no_campaign(pair: Path, tmp_p
     assert "original model: onnx" in failed["odd.wav"]
 
 
-def test_candidates_are_ranked_by_the_words_of_their_first_triggers(
-    pair: Path, tmp_path: Path
-) -> None:
+def test_candidates_are_ranked_by_the_words_of_their_first_triggers(pair, tmp_path) -> None:
     worse = ctc_model(tmp_path / "worse.onnx", shift=0.06)
     like = config_from(
         {

@@ -89,9 +89,7 @@ def assert_whole(folder: Path, undisturbed: Path) -> None:
 
 
 @pytest.mark.extended
-def test_the_control_searches_from_the_same_seeds_with_the_same_randomness(
-    undisturbed: Path,
-) -> None:
+def test_the_control_searches_from_the_same_seeds_with_the_same_randomness(undisturbed) -> None:
     with Store.open(undisturbed) as store, Store.open(undisturbed / "control") as control:
         ours, theirs = list(store.seeds()), list(control.seeds())
         assert [(s.id, s.sample, s.label) for s in ours] == [
@@ -117,9 +115,7 @@ def test_no_search_of_the_original_against_itself_finds_anything(undisturbed: Pa
         assert store.models["original"]["runtime"]["graph_optimization"] == "all"
 
 
-def test_show_reports_the_control_for_people_and_for_programs(
-    tmp_path: Path, undisturbed: Path
-) -> None:
+def test_show_reports_the_control_for_people_and_for_programs(tmp_path, undisturbed) -> None:
     shown = edgeflare("show", undisturbed, home=tmp_path)
     assert f"0 of {SEEDS}" in (shown.out)
     assert "original against itself" in shown.out
@@ -184,9 +180,7 @@ def test_an_interrupted_control_goes_on(tmp_path: Path, undisturbed: Path) -> No
 
 
 @pytest.mark.extended
-def test_the_control_needs_the_campaigns_own_samples_only(
-    tmp_path: Path, undisturbed: Path
-) -> None:
+def test_the_control_needs_the_campaigns_own_samples_only(tmp_path, undisturbed) -> None:
     shutil.copy(DEMO / "seeds.npz", tmp_path / "seeds.npz")
     seeds = {"path": tmp_path / "seeds.npz", "limit": SEEDS}
 
@@ -255,9 +249,7 @@ def test_a_search_paused_by_a_query_limit_has_its_control_once_it_is_finished(
     ],
 )
 @pytest.mark.extended
-def test_the_control_takes_the_scale_from_where_the_campaign_does(
-    tmp_path: Path, told_by: str
-) -> None:
+def test_the_control_takes_the_scale_from_where_the_campaign_does(tmp_path, told_by) -> None:
     models = {}
     for name in ("original", "deployed"):
         model = onnx.load(dense_onnx(tmp_path / f"{name}.onnx", [1, 8, 8, 1]))

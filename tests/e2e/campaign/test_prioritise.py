@@ -110,9 +110,7 @@ def test_the_order_changes_nothing_of_what_a_seed_gives(home: Path, plain: Path)
 
 
 @pytest.mark.extended
-def test_a_limit_takes_the_most_promising_seeds_and_finds_the_same_from_them(
-    home: Path, plain: Path
-) -> None:
+def test_a_limit_takes_the_most_promising_seeds_and_finds_the_same_from_them(home, plain) -> None:
     few = run(home, "few", "--prioritise", "gini", "--limit", 6, survey=True)
     gini = {name: float(-np.sum(one**2)) for name, one in scores_of(plain).items()}
     assert ids(few) == by(gini)[:6]
@@ -231,9 +229,7 @@ def test_how_early_orders_find(plain: Path) -> None:
 
 
 @pytest.mark.extended
-def test_what_cant_be_computed_is_left_out_with_its_reason(
-    home: Path, plain: Path, tmp_path: Path
-) -> None:
+def test_what_cant_be_computed_is_left_out_with_its_reason(home, plain, tmp_path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(plain, copy)
     with Store.open(copy) as store:

@@ -96,9 +96,7 @@ def test_a_healthy_deployment_is_sound(sound: Ran, home: Path) -> None:
     assert "**Passed. The deployed" in first
 
 
-def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(
-    worse: Ran, sound: Ran, home: Path
-) -> None:
+def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(worse, sound, home) -> None:
     assert worse.code == 1
     found = worse.json["soundness"]
     assert found["verdict"] == "worse"
@@ -250,9 +248,7 @@ def test_a_reference_answers_what_a_resumed_survey_asks_later(home: Path) -> Non
     assert ran.json["soundness"]["inputs"] == ran.json["survey"]["overall"]["inputs"] == 18
 
 
-def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
-    home: Path, worse: Ran
-) -> None:
+def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(home, worse) -> None:
     del worse
     flags = ("limits.toml", "--deployed", "dead.onnx", "--out", "like-worse")
     ran = edgeflare("run", *flags, "--reference", "worse", home=home)

@@ -103,9 +103,7 @@ def test_fifty_kills(tmp_path: Path, undisturbed: Found, seed: int) -> None:
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
-def test_an_interrupted_campaign_says_how_to_go_on_and_does(
-    tmp_path: Path, undisturbed: Found, number: signal.Signals
-) -> None:
+def test_an_interrupted_campaign_says_how_to_go_on_and_does(tmp_path, undisturbed, number) -> None:
     folder = tmp_path / "torn"
     process = start(*ARGUMENTS, "--out", folder, home=tmp_path)
     when(lambda: finished(folder) >= 5, process)
@@ -207,9 +205,7 @@ def remove_model(home: Path) -> None:
         (remove_model, "the original model .*original.onnx is gone"),
     ],
 )
-def test_what_has_changed_is_named_and_refused(
-    interrupted: Path, change: Callable[[Path], None], named: str
-) -> None:
+def test_what_has_changed_is_named_and_refused(interrupted, change, named) -> None:
     home = interrupted.parent
     before = found_in(interrupted)
     change(home)
@@ -245,9 +241,7 @@ def test_a_changed_library_or_other_bits_are_named_and_force_goes_on(
 
 
 @pytest.mark.extended
-def test_seeds_that_are_missing_do_not_matter_once_the_campaign_has_its_own(
-    interrupted: Path,
-) -> None:
+def test_seeds_that_are_missing_do_not_matter_once_the_campaign_has_its_own(interrupted) -> None:
     (interrupted.parent / "seeds.npz").unlink()
     ran = must_run("resume", interrupted, "--json", home=interrupted.parent)
     assert ran.json["unfinished"] == 0

@@ -153,9 +153,7 @@ def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -
 
 
 @pytest.mark.extended
-def test_a_running_campaign_is_watched_by_others_then_killed(
-    tmp_path: Path, running: "subprocess.Popen[str]"
-) -> None:
+def test_a_running_campaign_is_watched_by_others_then_killed(tmp_path, running) -> None:
     until(lambda: searching(tmp_path))
     told = status(tmp_path)
     assert (told["state"], told["pid"], told["done"]) == ("running", running.pid, 0)
@@ -195,9 +193,7 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
 
 
 @pytest.mark.extended
-def test_watching_ends_with_a_campaign_that_is_stopped(
-    tmp_path: Path, running: "subprocess.Popen[str]"
-) -> None:
+def test_watching_ends_with_a_campaign_that_is_stopped(tmp_path, running) -> None:
     until(lambda: searching(tmp_path))
     with watching(tmp_path, "--json") as watcher:
         assert json.loads(watcher.stdout.readline())["state"] == "running"

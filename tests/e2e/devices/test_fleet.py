@@ -78,9 +78,7 @@ def test_devices_that_differ_do_not_share_seeds_unawares(tmp_path: Path) -> None
 
 
 @pytest.mark.extended
-def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
-    tmp_path: Path,
-) -> None:
+def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(tmp_path) -> None:
     (tmp_path / "devices.toml").write_text(UNLIKE)
     folder = run_campaign(
         config(tmp_path / "both", devices=["fast", "reference"], fleet={"mode": "replicate"})

@@ -99,9 +99,7 @@ def test_the_layer_that_a_device_computes_wrongly_contributes_most(tmp_path: Pat
 @pytest.mark.sshd
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", [CONVOLUTION, DENSE])
-def test_so_does_the_layer_that_a_board_computes_wrongly(
-    tmp_path: Path, board: Board, operator: int
-) -> None:
+def test_so_does_the_layer_that_a_board_computes_wrongly(tmp_path, board, operator) -> None:
     wrong, tensor = planted(tmp_path, operator)
     found = explained(tmp_path / "out", board(python=python_with(tmp_path, loads(wrong))))
     assert set(found.counts) == {"hardware"}

@@ -302,9 +302,7 @@ def test_nothing_is_written_into_a_folder_that_is_no_campaign(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "flags", [("train", "out", "--max-inducing", "abc"), ("abstain", "out", "--catch", "most")]
 )
-def test_a_share_that_is_no_number_is_told_with_its_form(
-    tmp_path: Path, flags: tuple[str, ...]
-) -> None:
+def test_a_share_that_is_no_number_is_told_with_its_form(tmp_path, flags) -> None:
     ran = edgeflare("repair", *flags, home=tmp_path)
     assert ran.code == 2
     assert "0.01 or 1%" in " ".join(ran.err.split())

@@ -113,9 +113,7 @@ def test_a_history_stays_where_it_is(hosts: tuple[Path, Path], database_url: str
 
 
 @pytest.mark.slow
-def test_a_damaged_night_is_left_out(
-    hosts: tuple[Path, Path], database_url: str, postgres_server: PostgresServer
-) -> None:
+def test_a_damaged_night_is_left_out(hosts, database_url, postgres_server) -> None:
     one, _ = hosts
     night, _ = run_on(one)
     damaged = json.dumps({"stamp": "20990101T000000Z", "number": "none"})

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
@@ -127,9 +127,7 @@ def test_it_opens_from_its_file_without_network_and_without_a_complaint(opened: 
         ("status", "failed", lambda one: one.status is Status.FAILED),
     ],
 )
-def test_a_filter_leaves_what_was_asked_for(
-    opened: Browser, name: str, value: str, kept: Any
-) -> None:
+def test_a_filter_leaves_what_was_asked_for(opened, name, value, kept) -> None:
     assert shown(opened) == len(findings())
     wanted = sum(map(kept, findings()))
     assert 0 < wanted < len(findings())
@@ -283,9 +281,7 @@ def test_dark_and_light_are_distinguished(opened: Browser) -> None:
 
 
 @pytest.mark.parametrize(("theme", "size"), LOOKS)
-def test_anybody_can_read_the_report(
-    window: Browser, report: Path, theme: Literal["light", "dark"], size: tuple[int, int]
-) -> None:
+def test_anybody_can_read_the_report(window, report, theme, size) -> None:
     window.theme(theme)
     window.resize(size)
     window.open(report)
@@ -301,9 +297,7 @@ def test_anybody_can_read_the_report(
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("theme", "size"), LOOKS)
-def test_anybody_can_read_the_trends(
-    window: Browser, trends: Path, theme: Literal["light", "dark"], size: tuple[int, int]
-) -> None:
+def test_anybody_can_read_the_trends(window, trends, theme, size) -> None:
     window.theme(theme)
     window.resize(size)
     window.open(trends)
@@ -315,9 +309,7 @@ def test_anybody_can_read_the_trends(
 
 
 @pytest.mark.slow
-def test_the_trends_can_be_read_in_the_other_colours_than_the_systems(
-    window: Browser, trends: Path
-) -> None:
+def test_the_trends_can_be_read_in_the_other_colours_than_the_systems(window, trends) -> None:
     window.open(trends)
     window.run("document.getElementById('theme').click()")
     assert window.run("return document.documentElement.dataset.theme") == "dark"

@@ -100,9 +100,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize(("name", "condition"), CASES)
-def test_each_command_ends_with_its_own_code(
-    home: Path, name: str, condition: Callable[[Path, str], Ended]
-) -> None:
+def test_each_command_ends_with_its_own_code(home, name, condition) -> None:
     ended = condition(home, name)
     own = OWN_CODES.get(name, 0)
     assert ended.code == (own or 3 if condition is full else own)
@@ -155,9 +153,7 @@ def test_streams_that_another_program_has_set_stay_its_own(monkeypatch: pytest.M
     ("stated", "code", "said"),
     [("no more", 1, "no more\n"), (None, 0, ""), (4, 4, ""), ("", 1, "\n")],
 )
-def test_an_exit_ends_with_what_it_states(
-    monkeypatch: pytest.MonkeyPatch, stated: str | int | None, code: int, said: str
-) -> None:
+def test_an_exit_ends_with_what_it_states(monkeypatch, stated, code, said) -> None:
     ended, _, err = in_this_process(monkeypatch, lambda: sys.exit(stated))
     assert (ended, err.getvalue()) == (code, said)
 

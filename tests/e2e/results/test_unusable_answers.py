@@ -179,9 +179,7 @@ def test_an_honest_model_costs_three_queries_more(tmp_path: Path) -> None:
     assert summary.limits_crossed == ()
 
 
-def test_another_device_repeats_the_answers_where_the_first_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_device_repeats_the_answers_where_the_first_is_gone(tmp_path, monkeypatch) -> None:
     end = SeedStage.end
 
     def lose_the_first(self: SeedStage) -> None:

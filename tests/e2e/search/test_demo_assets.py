@@ -114,9 +114,7 @@ def test_both_classify_the_seeds_as_stated_and_answer_with_probabilities(
         assert (scores.argmax(axis=1) == seeds.labels).mean() >= 0.99
 
 
-def test_the_float_copy_answers_as_the_original_does(
-    seeds: Seeds, original: onnxruntime.InferenceSession
-) -> None:
+def test_the_float_copy_answers_as_the_original_does(seeds, original) -> None:
     assert (FOLDER / "original.tflite").stat().st_size < 400_000
     copy = Interpreter(str(FOLDER / "original.tflite"), num_threads=1)
     copy.allocate_tensors()

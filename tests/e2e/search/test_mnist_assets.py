@@ -92,9 +92,7 @@ def test_a_model_is_right_about_nearly_all_seeds(model: Path) -> None:
 
 
 @pytest.mark.parametrize("pair", of_kind("pruned"))
-def test_a_pruned_model_has_lost_four_fifths_of_its_weights_but_in_the_last_layer(
-    pair: str,
-) -> None:
+def test_a_pruned_model_has_lost_four_fifths_of_its_weights_but_in_the_last_layer(pair) -> None:
     original, deployed = PAIRS[pair]
     *layers, last = weights(deployed).values()
     for layer in layers:

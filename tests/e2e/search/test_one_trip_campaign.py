@@ -86,9 +86,7 @@ def test_all_triggers_of_another_device_are_tried_in_one_request(tmp_path: Path)
 
 
 @pytest.mark.extended
-def test_with_an_agent_killed_in_the_middle_a_campaign_finds_the_same(
-    tmp_path: Path, expected: Found
-) -> None:
+def test_with_an_agent_killed_in_the_middle_a_campaign_finds_the_same(tmp_path, expected) -> None:
     folder, ended, killed = tmp_path / "killed", threading.Event(), threading.Event()
 
     def kill() -> None:

@@ -58,9 +58,7 @@ def case(kind: str, *stated: object, name: str, at: str = "extended") -> Any:
         case("tags", "--task", "multi-label", name="multi-label", at="slow"),
     ],
 )
-def test_each_task_is_searched_stored_and_reported(
-    home: Path, kind: str, stated: tuple[Any, ...]
-) -> None:
+def test_each_task_is_searched_stored_and_reported(home, kind, stated) -> None:
     inputs = 2 if "--fixed-inputs" in stated else 1
     original, deployed = value_pair(home, kind, inputs)
     models = ("--original", original, "--deployed", deployed, "--seeds", "seeds.npz")

@@ -75,9 +75,7 @@ def test_the_symbols_in_the_files_are_read_and_said(campaign: Path) -> None:
 @pytest.mark.parametrize(
     "strategy", ["boundary", "dflare", pytest.param("diffchaser", marks=pytest.mark.slow)]
 )
-def test_a_search_finds_images_that_both_models_read_differently(
-    pair: Path, campaign: Path, strategy: str
-) -> None:
+def test_a_search_finds_images_that_both_models_read_differently(pair, campaign, strategy) -> None:
     folder = campaign
     if strategy != "boundary":
         settings = {"strategy": strategy, "max_queries": 400}
@@ -122,9 +120,7 @@ def test_a_corpus_takes_no_texts(campaign: Path, tmp_path: Path) -> None:
         add_to_corpus(tmp_path / "corpus", campaign)
 
 
-def test_the_deployed_file_may_lack_the_symbols_of_the_original(
-    pair: Path, campaign: Path, tmp_path: Path
-) -> None:
+def test_the_deployed_file_may_lack_the_symbols_of_the_original(pair, campaign, tmp_path) -> None:
     bare = text_reader(tmp_path / "bare.onnx", drift=0.05, symbols=None)
     values = {"deployed": {"path": bare, "input": READER_INPUT}, "out": tmp_path / "out"}
     folder = run_campaign(config(pair, {"strategy": "none"}, **values))
@@ -140,9 +136,7 @@ def test_the_deployed_file_may_lack_the_symbols_of_the_original(
         assert is_same(mine, theirs)
 
 
-def test_where_the_original_lacks_its_symbols_the_vocabulary_is_asked_for(
-    pair: Path, tmp_path: Path
-) -> None:
+def test_where_the_original_lacks_its_symbols_the_vocabulary_is_asked_for(pair, tmp_path) -> None:
     bare = text_reader(tmp_path / "bare.onnx", symbols=None)
     values: dict[str, Any] = {
         "original": {"path": bare, "input": READER_INPUT},

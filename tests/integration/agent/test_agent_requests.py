@@ -40,9 +40,7 @@ def test_the_handshake_reports_device_and_runtimes(agent: AgentProcess) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["tflite", "onnx"])
-def test_answers_bit_for_bit_what_the_same_runtime_answers_here(
-    agent: AgentProcess, tmp_path: Path, runtime: str
-) -> None:
+def test_answers_bit_for_bit_what_the_same_runtime_answers_here(agent, tmp_path, runtime) -> None:
     path = TFLITE / "float.tflite"
     if runtime == "onnx":
         path = dense_onnx(tmp_path / "float.onnx", [1, 8, 8, 1])
@@ -178,9 +176,7 @@ def test_frames_that_are_no_requests_are_refused(agent: AgentProcess) -> None:
     assert "needs an id" in refused(agent.ask(Kind.INFER, {}), "bad-request")
 
 
-def test_long_metadata_is_left_out_and_the_rest_is_sent(
-    agent: AgentProcess, tmp_path: Path
-) -> None:
+def test_long_metadata_is_left_out_and_the_rest_is_sent(agent, tmp_path) -> None:
     described = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x", "y")
     ]

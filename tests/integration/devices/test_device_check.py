@@ -149,9 +149,7 @@ onnxruntime.InferenceSession.run = run
 
 
 @pytest.mark.parametrize("when", CHANGES)
-def test_answers_that_change_by_themselves_are_noted(
-    device: Device, tmp_path: Path, when: str
-) -> None:
+def test_answers_that_change_by_themselves_are_noted(device, tmp_path, when) -> None:
     python = python_at_start(tmp_path, CHANGES[when])
     lines = check_device(device.model_copy(update={"python": python, "runtime": "onnx"}))
     (line,) = smokes(lines)
@@ -211,9 +209,7 @@ def test_connection_that_fails_is_the_only_line(device: Device) -> None:
     assert "start sshd" in line.fix
 
 
-def test_old_python_is_reported_and_the_machine_still_looked_at(
-    old_python: str, device: Device
-) -> None:
+def test_old_python_is_reported_and_the_machine_still_looked_at(old_python, device) -> None:
     lines = check_device(device.model_copy(update={"python": old_python}))
     assert to_mend(lines).keys() == {"python"}
     assert "needs 3.8" in named(lines, "python").detail
@@ -237,9 +233,7 @@ def test_newer_python_beside_an_old_one_is_named(device: Device, tmp_path: Path)
     assert "--python" in (line.fix or "")
 
 
-def test_missing_numpy_and_runtimes_are_reported_with_commands(
-    device: Device, tmp_path: Path
-) -> None:
+def test_missing_numpy_and_runtimes_are_reported_with_commands(device, tmp_path) -> None:
     lines = check_device(device.model_copy(update={"python": bare_python(tmp_path)}))
     fixes = to_mend(lines)
     assert fixes.keys() == {"numpy", "runtimes"}
@@ -324,9 +318,7 @@ def test_no_python_at_all(device: Device, command: str) -> None:
     assert "`python`" in (lines[1].fix or "")
 
 
-def test_python_that_never_answers_is_given_up(
-    device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_that_never_answers_is_given_up(device, monkeypatch) -> None:
     monkeypatch.setattr("edgeflare.devices.doctor.facts._TIMEOUT_S", 0.5)
     slow = device.model_copy(update={"python": "sh -c 'exec sleep 600'"})
     _, line = check_device(slow)

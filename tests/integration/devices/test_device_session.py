@@ -166,9 +166,7 @@ def test_extension_of_no_runtime(device: Device, onnx_model: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["models", "agents"])
-def test_damaged_cached_file_is_uploaded_again(
-    folder: str, device: Device, onnx_model: Path, pair_input: InputSpec
-) -> None:
+def test_damaged_cached_file_is_uploaded_again(folder, device, onnx_model, pair_input) -> None:
     open_device(device, onnx_model).close()
     (file,) = Path(device.cache, folder).iterdir()
     whole = file.read_bytes()
@@ -185,17 +183,13 @@ def test_damaged_cached_file_is_uploaded_again(
     )
 
 
-def test_old_python_is_refused_before_anything_is_uploaded(
-    old_python: str, device: Device, onnx_model: Path
-) -> None:
+def test_old_python_is_refused_before_anything_is_uploaded(old_python, device, onnx_model) -> None:
     with pytest.raises(DevicePythonError, match=r"needs 3\.8"):
         open_device(device.model_copy(update={"python": old_python}), onnx_model)
     assert not [path for path in Path(device.cache).rglob("*") if path.is_file()]
 
 
-def test_fingerprint_is_the_same_next_time_and_changes_with_the_options(
-    device: Device, onnx_model: Path
-) -> None:
+def test_fingerprint_is_the_same_next_time_and_changes_with_the_options(device, onnx_model) -> None:
     digests = []
     for threads in (1, 1, 2):
         session = open_device(device, onnx_model, options={"threads": threads})

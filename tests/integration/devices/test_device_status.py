@@ -56,9 +56,7 @@ def test_health_follows_the_work(device: Device, onnx_model: Path, pair_input: I
 
 
 @pytest.mark.extended
-def test_window_adapts_to_a_fast_device_unless_it_is_fixed(
-    device: Device, onnx_model: Path, pair_input: InputSpec
-) -> None:
+def test_window_adapts_to_a_fast_device_unless_it_is_fixed(device, onnx_model, pair_input) -> None:
     session = open_device(device, onnx_model)
     session.configure(pair_input, "total")
     first = session.window
@@ -78,9 +76,7 @@ def test_window_adapts_to_a_fast_device_unless_it_is_fixed(
     fixed.close()
 
 
-def test_device_in_use_is_refused_until_its_session_ends(
-    night: DeviceSession, device: Device, onnx_model: Path
-) -> None:
+def test_device_in_use_is_refused_until_its_session_ends(night, device, onnx_model) -> None:
     with pytest.raises(DeviceBusyError, match="campaign night"):
         open_device(device, onnx_model, lease=DAY)
     open_device(device, onnx_model, lease=NIGHT._replace(session="night, another")).close()

@@ -106,9 +106,7 @@ def test_old_agent_that_hangs_is_ended_before_another_takes_its_place(bench: Ben
     until(lambda: not Path(f"/proc/{hanging}").exists())
 
 
-def test_model_that_is_missing_retires_the_device_and_reports(
-    bench: Bench, onnx_model: Path
-) -> None:
+def test_model_that_is_missing_retires_the_device_and_reports(bench, onnx_model) -> None:
     os.kill(bench.agent, signal.SIGSTOP)
     future = bench.ask(1)
     onnx_model.unlink()

@@ -101,9 +101,7 @@ while True:
         (signal.SIGSEGV, "the runtime crashed"),
     ],
 )
-def test_agent_killed_in_a_request_fails_all_with_the_cause(
-    start: Start, number: signal.Signals, cause: str
-) -> None:
+def test_agent_killed_in_a_request_fails_all_with_the_cause(start, number, cause) -> None:
     session = start(
         "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); greet(); next_request(); "
         "print('last words', file=sys.stderr, flush=True); "

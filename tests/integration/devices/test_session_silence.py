@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgeflare.devices import Device, DeviceSession
+from edgeflare.devices import DeviceSession
 from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import Provisioned, provision
 from edgeflare.devices.session.agent_link import Limits
 from edgeflare.devices.transports.local import LocalStream, LocalTransport
 from edgeflare.errors import DeviceTimeoutError, EdgeFlareError, InferenceTimeoutError
-from edgeflare_agent.image_spec import InputSpec
 from edgeflare_agent.wire import Frame
 from edgeflare_lab.testing import FakeAgent, Replace
 
@@ -147,9 +146,7 @@ class SlowTransport(LocalTransport):
         return SlowStream(self._start(arguments))
 
 
-def test_slow_upload_is_no_dead_link(
-    device: Device, onnx_model: Path, pair_input: InputSpec
-) -> None:
+def test_slow_upload_is_no_dead_link(device, onnx_model, pair_input) -> None:
     transport = SlowTransport("bench")
     there = provision(transport, probe(transport, device), device, onnx_model)
     session = DeviceSession.open(transport, there, "onnx", {}, limits=Limits(heartbeat_s=1.0))

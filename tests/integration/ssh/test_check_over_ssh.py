@@ -37,9 +37,7 @@ def test_server_key_and_host_key_are_named(ssh_server: SshServer, tmp_path: Path
     assert all("equals this machine's" in detail for detail in smoke)
 
 
-def test_wrong_key_is_reported_though_the_server_answers(
-    ssh_server: SshServer, tmp_path: Path
-) -> None:
+def test_wrong_key_is_reported_though_the_server_answers(ssh_server, tmp_path) -> None:
     wrong = make_key(tmp_path / "wrong")
     connection, key = check_device(ssh_server.device(key=wrong))
     assert (connection.name, connection.state) == ("connection", "ok")
@@ -49,9 +47,7 @@ def test_wrong_key_is_reported_though_the_server_answers(
     assert "`key`" in (key.fix or "")
 
 
-def test_unknown_host_key_is_reported_with_the_command(
-    ssh_server: SshServer, tmp_path: Path
-) -> None:
+def test_unknown_host_key_is_reported_with_the_command(ssh_server, tmp_path) -> None:
     empty = tmp_path / "known_hosts"
     empty.write_text("")
     connection, key = check_device(ssh_server.device(known_hosts=empty))

@@ -79,9 +79,7 @@ def same(first: Frame, second: Frame) -> bool:
 
 
 @given(st.lists(frames, min_size=1, max_size=3), st.integers(1, 64), st.booleans())
-def test_frames_arrive_as_they_were_sent_however_the_stream_is_cut(
-    sent: list[Frame], chunk: int, compress: bool
-) -> None:
+def test_frames_arrive_as_they_were_sent_however_the_stream_is_cut(sent, chunk, compress) -> None:
     read = reader(b"".join(block for frame in sent for block in encode(*frame, compress)), chunk)
     assert all(same(read_frame(read), frame) for frame in sent)
     with pytest.raises(EndOfStreamError):

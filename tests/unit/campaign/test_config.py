@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -127,9 +126,7 @@ def test_what_a_search_may_never_ask_is_refused(tmp_path: Path, option: str) -> 
     ids=lambda value: str(value[:30] if value else value),
 )
 @pytest.mark.parametrize("read", [load_config, load_nightly, load_inventory, load_suite])
-def test_what_no_setting_can_be_is_reported_of_every_file(
-    tmp_path: Path, read: Callable[[Path], object], data: bytes | None, words: str
-) -> None:
+def test_what_no_setting_can_be_is_reported_of_every_file(tmp_path, read, data, words) -> None:
     path = tmp_path / "file.toml"
     path.mkdir() if data is None else path.write_bytes(data)
     with pytest.raises(UsageError, match=words) as caught:

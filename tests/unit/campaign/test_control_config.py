@@ -33,9 +33,7 @@ def control(**more: Any) -> CampaignConfig:
         ("a.tflite", {"kernels": "reference"}, {"kernels": "default"}),
     ],
 )
-def test_the_originals_own_file_is_computed_in_another_order(
-    file: str, stated: dict[str, Any], in_control: dict[str, Any]
-) -> None:
+def test_the_originals_own_file_is_computed_in_another_order(file, stated, in_control) -> None:
     original = {"path": f"/m/{file}", "options": stated, "output_name": "p"}
     config = control(original=original)
     assert config.original.options == stated

@@ -70,9 +70,7 @@ def outputs_of(decoder: dict[str, Any], **metadata: str) -> ModelOutputs:
     "stated",
     [{"background": 0}, {"box": "xyxy"}, {"units": "shares"}, {"outputs": ["scores", "boxes"]}],
 )
-def test_settings_without_a_kind_are_those_of_the_detector_that_is_recognised(
-    stated: dict[str, Any],
-) -> None:
+def test_settings_without_a_kind_are_those_of_the_detector_that_is_recognised(stated) -> None:
     expected = {"kind": "ssd-raw", "outputs": ["scores", "boxes"], **stated}
     found = detector_format(outputs_of(stated))
     assert found.options == DetectorOptions.model_validate(expected)

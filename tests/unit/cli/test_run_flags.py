@@ -194,9 +194,7 @@ def test_a_word_that_is_no_number_is_named_with_its_flag(arguments: list[str]) -
         (["--no-survey", "--sure", ".2"], "leave out --no-survey"),
     ],
 )
-def test_a_survey_that_cannot_be_is_refused_before_anything_runs(
-    flags: list[str], words: str, tmp_path: Path
-) -> None:
+def test_a_survey_that_cannot_be_is_refused_before_anything_runs(flags, words, tmp_path) -> None:
     for name in ("a.onnx", "b.onnx"):
         (tmp_path / name).touch()
     pair = ["--original", f"{tmp_path}/a.onnx", "--deployed", f"{tmp_path}/b.onnx"]

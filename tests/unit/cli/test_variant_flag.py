@@ -61,9 +61,7 @@ SHORT_FORMS = [
 
 
 @pytest.mark.parametrize(("flag", "said", "other", "options"), SHORT_FORMS)
-def test_options_of_boundary_have_flags_of_their_own(
-    flag: str, said: str, other: str, options: dict[str, object]
-) -> None:
+def test_options_of_boundary_have_flags_of_their_own(flag, said, other, options) -> None:
     (name,) = options
     assert config(*MODELS, flag, said).search.options == options
     assert config(*MODELS, flag, said, "--option", f"{name}={said}").search.options == options

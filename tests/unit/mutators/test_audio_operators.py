@@ -272,9 +272,7 @@ def test_values_that_are_no_numbers_are_refused_on_either_side(value: float) -> 
         (np.zeros(9), "returned float64"),
     ],
 )
-def test_an_operator_that_declares_another_length_may_change_no_more(
-    result: Sample, words: str
-) -> None:
+def test_an_operator_that_declares_another_length_may_change_no_more(result, words) -> None:
     with pytest.raises(OperatorOutputError, match=words):
         _Defective(result).apply(tone(), {})
 

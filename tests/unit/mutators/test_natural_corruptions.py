@@ -57,9 +57,7 @@ def test_haze_is_light_grey_of_a_third_to_all_of_its_density() -> None:
 
 @pytest.mark.parametrize("sigma", [0.01, 0.03, 1 / 16, 0.5])
 @pytest.mark.parametrize("shape", [(28, 28, 1), (33, 40, 3), (3, 2, 3)])
-def test_natural_blur_is_a_gaussian_in_proportion_to_the_shorter_side(
-    sigma: float, shape: tuple[int, int, int]
-) -> None:
+def test_natural_blur_is_a_gaussian_in_proportion_to_the_shorter_side(sigma, shape) -> None:
     sample = noise(*shape)
     pixels = sigma * min(shape[:2])
     radius = math.ceil(3 * pixels)

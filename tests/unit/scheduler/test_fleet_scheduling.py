@@ -295,9 +295,7 @@ def test_a_device_alone_with_its_feed_is_waited_for() -> None:
 @pytest.mark.parametrize(
     "limits", [FleetLimits(device_queries=100), FleetLimits(total_queries=200)]
 )
-def test_a_limit_holds_and_a_larger_one_goes_on(
-    limits: FleetLimits, concurrency: int | None
-) -> None:
+def test_a_limit_holds_and_a_larger_one_goes_on(limits, concurrency) -> None:
     devices = [Device(DEPLOYED, name=name) for name in "ab"]
     asked, found = Counter[str](), dict[str, SearchJobResult]()
 

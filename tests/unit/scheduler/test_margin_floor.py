@@ -227,9 +227,7 @@ class TestBudgets:
         assert (result.status, len(answers), result.counters.search) == (Status.EXHAUSTED, 1, 3)
 
     @pytest.mark.parametrize(("limit", "asked"), [(6, 2), (7, 2), (None, 9)])
-    def test_host_queries_end_a_search_that_never_gets_above_the_floor(
-        self, limit: int | None, asked: int
-    ) -> None:
+    def test_host_queries_end_a_search_that_never_gets_above_the_floor(self, limit, asked) -> None:
         answers: list[Answer] = []
         seeds = make_seeds(1, Linear(), Linear())
         strategy = asking(UNSURE, answers, 9)

@@ -4,7 +4,7 @@ All jobs' requests in one-trip mode, some of them where the device is quick.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from itertools import pairwise
 from typing import Any
@@ -210,9 +210,7 @@ def test_an_input_on_which_the_device_cannot_answer_ends_its_search_alone() -> N
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_some_requests_to_a_quick_device_travel_together_and_none_to_a_slow_one(
-    workers: int,
-) -> None:
+def test_some_requests_to_a_quick_device_travel_together_and_none_to_a_slow_one(workers) -> None:
     quick, slow = Batches(), Batches(seconds=SLOW_S)
     for device in (quick, slow):
         results = run(device, one_trip=False, workers=workers)
@@ -374,9 +372,7 @@ class Refusing(Batches):
     ("device", "error", "words"),
     [(Dying, AgentDiedError, "is gone"), (Refusing, EdgeFlareError, "is refused")],
 )
-def test_an_error_of_a_shared_request_ends_the_run(
-    device: Callable[[], Batches], error: type[EdgeFlareError], words: str
-) -> None:
+def test_an_error_of_a_shared_request_ends_the_run(device, error, words) -> None:
     with pytest.raises(error, match=words):
         run(device())
 

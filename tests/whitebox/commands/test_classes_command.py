@@ -228,9 +228,7 @@ def _texts(store: Store) -> None:
         (None, ("--class-names", "nothing.txt"), "nothing.txt"),
     ],
 )
-def test_what_can_not_be_inspected_is_told(
-    home: Path, spoil: Callable[[Store], None] | None, flags: tuple[object, ...], words: str
-) -> None:
+def test_what_can_not_be_inspected_is_told(home, spoil, flags, words) -> None:
     if spoil is not None:
         with Store.open(home / "c") as store:
             spoil(store)

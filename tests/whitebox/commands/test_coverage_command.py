@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +93,7 @@ def computed(
 
 
 @pytest.mark.parametrize("which", ["searched", "surveyed"])
-def test_the_figures_are_those_of_the_criteria(
-    which: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_the_figures_are_those_of_the_criteria(which, request, tmp_path) -> None:
     shutil.copytree(request.getfixturevalue(which), tmp_path / "c")
     found = inspect(tmp_path, "--json").json
     sets = sets_of(tmp_path / "c")
@@ -149,9 +147,7 @@ def test_a_large_profile_is_subsampled(home: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_subsample_is_drawn_as_documented(
-    home: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_the_subsample_is_drawn_as_documented(home, monkeypatch, seed) -> None:
     """Vitter's algorithm R, written here once more."""
     monkeypatch.setattr("edgeflare_whitebox.coverage_campaign.TRACES", 20)
     profile = DEMO / "seeds.npz"
@@ -248,9 +244,7 @@ def _without_seeds(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["original.tflite", "original.pt2", "original.keras"])
-def test_importance_of_another_format_is_refused_before_anything_is_read(
-    home: Path, name: str
-) -> None:
+def test_importance_of_another_format_is_refused_before_anything_is_read(home, name) -> None:
     _change_original(home, path=f"/nowhere/{name}")
     ran = edgeflare("inspect", "importance", "c", "--profile", "nowhere", home=home)
     assert ran.code == 2
@@ -273,9 +267,7 @@ def test_importance_of_another_format_is_refused_before_anything_is_read(
         (None, ("--original", DEMO / "deployed.tflite"), "original model"),
     ],
 )
-def test_what_can_not_be_measured_is_told(
-    home: Path, spoil: Callable[[Path], None] | None, flags: tuple[object, ...], words: str
-) -> None:
+def test_what_can_not_be_measured_is_told(home, spoil, flags, words) -> None:
     if spoil is not None:
         spoil(home)
     ran = inspect(home, *flags)

@@ -252,9 +252,7 @@ def test_a_damaged_result_is_told(home: Path) -> None:
         (("--original", DEMO / "deployed.tflite"), "original model"),
     ],
 )
-def test_what_can_not_be_inspected_is_told(
-    home: Path, flags: tuple[object, ...], words: str
-) -> None:
+def test_what_can_not_be_inspected_is_told(home, flags, words) -> None:
     ran = inspect(home, *flags)
     assert ran.code == 2, ran.both
     assert words in ran.sentence

@@ -96,9 +96,7 @@ def test_samples_of_inputs_that_are_not_wanted_are_not_read(tmp_path: Path) -> N
     assert wanted.id == "trigger:s1"
 
 
-def test_a_trigger_that_several_devices_found_comes_once_with_what_each_said(
-    tmp_path: Path,
-) -> None:
+def test_a_trigger_that_several_devices_found_comes_once_with_what_each_said(tmp_path) -> None:
     replicated_campaign(tmp_path / "fleet").close()
     triggers = [one for one in inputs_of(tmp_path / "fleet") if one.kind == "trigger"]
     assert [one.id for one in triggers] == [f"trigger:s/{n}.png@pi #1" for n in range(3)]

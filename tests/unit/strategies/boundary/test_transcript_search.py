@@ -55,9 +55,7 @@ def test_after_the_first_answer_the_deployed_models_margin_gives_the_side() -> N
 
 
 @pytest.mark.parametrize("operators", [SOUNDS, ("time-stretch", "tempo"), ("white-noise",)])
-def test_a_finding_replays_from_the_seed_by_the_operators_that_were_named(
-    operators: tuple[str, ...],
-) -> None:
+def test_a_finding_replays_from_the_seed_by_the_operators_that_were_named(operators) -> None:
     models = Listened(*hearers(1.0))
     sample = agreed(models)[0]
     run = Listened(*hearers(1.0)).listen(sample, 3, operators, crossing="natural")
