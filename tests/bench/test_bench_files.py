@@ -157,9 +157,7 @@ class TestFiles:
             assert names == {"One-pair.png", "notes.txt"}
 
     @pytest.mark.usefixtures("no_matplotlib")
-    def test_a_folder_that_cannot_be_written_is_reported(
-        self, report: BenchReport, tmp_path: Path
-    ) -> None:
+    def test_a_folder_that_cannot_be_written_is_reported(self, report, tmp_path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(StoreError, match="written"):
             write_report(report, tmp_path / "file")
@@ -174,9 +172,7 @@ class TestFiles:
         assert not list(tmp_path.glob(".*"))
 
     @pytest.mark.usefixtures("no_matplotlib")
-    def test_without_matplotlib_the_report_says_so(
-        self, report: BenchReport, tmp_path: Path
-    ) -> None:
+    def test_without_matplotlib_the_report_says_so(self, report, tmp_path) -> None:
         paths = write_report(report, tmp_path)
         assert [path.name for path in paths] == [
             *("report.md", "report.json", "summary.csv", "searches.csv"),

@@ -322,9 +322,7 @@ class TestCommandOfAPackagedSuite:
         suite = load_suite(name, tmp_path)
         assert command(suite, ["local"]) == f"edgeflare bench run {name}{data}"
 
-    def test_a_narrowed_one_is_reported_by_the_flags_that_narrow_it(
-        self, name: str, tmp_path: Path
-    ) -> None:
+    def test_a_narrowed_one_is_reported_by_the_flags_that_narrow_it(self, name, tmp_path) -> None:
         whole = load_suite(name, tmp_path)
         last = whole.pairs[-1].name
         suite = whole.narrowed(pairs=[last], seeds=3, max_queries=77)

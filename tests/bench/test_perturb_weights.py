@@ -29,9 +29,7 @@ def ratios(before: Path, after: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("percent", [10, 33.3, 50])
-def test_the_stated_share_of_all_weights_changes_by_the_stated_factors(
-    tmp_path: Path, percent: float
-) -> None:
+def test_the_stated_share_of_all_weights_changes_by_the_stated_factors(tmp_path, percent) -> None:
     out = tmp_path / "changed.onnx"
     count = perturb_weights(LENET, out, percent=percent, by=0.1, seed=0)
     ratio = ratios(LENET, out)

@@ -30,9 +30,7 @@ def fronts_of(strategies: dict[str, MarginCurve]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["histograms", "fronts"])
-def test_without_the_library_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_without_the_library_it_says_what_to_install(monkeypatch, kind) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UsageError, match=r"install 'edgeflare\[bench\]'"):

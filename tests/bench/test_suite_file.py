@@ -92,9 +92,7 @@ def test_data_is_the_folder_that_is_given(write: Write, tmp_path: Path) -> None:
     assert suite_about(source).needs_data
 
 
-def test_each_file_is_in_the_first_of_several_folders_that_has_it(
-    write: Write, tmp_path: Path
-) -> None:
+def test_each_file_is_in_the_first_of_several_folders_that_has_it(write, tmp_path) -> None:
     source = write('name = "trial"\n' + PAIR.replace("{demo}", "{data}") + STRATEGY)
     models, own = tmp_path / "models", tmp_path / "own"
     for folder in (models, own):
@@ -208,9 +206,7 @@ def test_a_wrong_narrowing_is_reported(full: Suite, narrow: dict[str, Any], word
         ('name = "trial"', "", "missing"),
     ],
 )
-def test_what_is_wrong_is_reported_in_a_sentence(
-    write: Write, before: str, after: str, words: str
-) -> None:
+def test_what_is_wrong_is_reported_in_a_sentence(write, before, after, words) -> None:
     assert before in FULL
     source = write(FULL.replace(before, after, 1))
     with pytest.raises(UsageError, match=words) as error:

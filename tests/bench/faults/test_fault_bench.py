@@ -69,9 +69,7 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_an_interrupted_bench_says_how_to_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_bench_says_how_to_go_on(tmp_path, monkeypatch) -> None:
     begun: list[Healthy] = []
 
     def evaluate(evaluation: Evaluation, one: Healthy) -> Evaluated:
@@ -107,9 +105,7 @@ def test_an_interrupted_bench_says_how_to_go_on(
         (["demo", "--reserved"], "leave --reserved out"),
     ],
 )
-def test_what_the_suite_does_not_have_is_refused(
-    tmp_path: Path, arguments: list[str], message: str
-) -> None:
+def test_what_the_suite_does_not_have_is_refused(tmp_path, arguments, message) -> None:
     out = tmp_path / "out"
     ran = bench("run", *arguments, "--out", out)
     assert ran.exit_code == 2
@@ -117,9 +113,7 @@ def test_what_the_suite_does_not_have_is_refused(
     assert not out.exists()
 
 
-def test_a_missing_file_of_an_original_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_file_of_an_original_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(originals, "ORIGINALS", {"small": lambda data: (data / "x.npz").open()})
     ran = bench("run", "faults", "--data", tmp_path, "--out", tmp_path / "out")
     assert ran.exit_code == 2

@@ -32,9 +32,7 @@ def original() -> Original:
 
 
 @pytest.mark.parametrize("kind", [one for one in KINDS if one != "stale-state"])
-def test_a_full_fault_changes_some_answer_and_leaves_the_original(
-    original: Original, kind: str
-) -> None:
+def test_a_full_fault_changes_some_answer_and_leaves_the_original(original, kind) -> None:
     before = original.model.SerializeToString()
     faulty = faulty_model(original, kind, FULL)
     assert original.model.SerializeToString() == before
@@ -134,7 +132,5 @@ def test_a_search_stays_within_its_queries(original: Original, tmp_path: Path, m
 @pytest.mark.parametrize(
     ("healthy", "faulty", "area"), [([1, 2], [3], 1), ([1, 2], [0], 0), ([1, 3], [1, 2], 0.375)]
 )
-def test_the_area_counts_ordered_pairs(
-    healthy: list[float], faulty: list[float], area: float
-) -> None:
+def test_the_area_counts_ordered_pairs(healthy, faulty, area) -> None:
     assert area_under_curve(healthy, faulty) == area

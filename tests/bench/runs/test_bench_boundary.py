@@ -39,9 +39,7 @@ def options_by_cell(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.extended
-def test_cells_that_were_told_the_same_search_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_that_were_told_the_same_search_alike(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
     def stop_in_the_second_repeat(progress: BatchProgress) -> None:

@@ -108,9 +108,7 @@ def _stop_in_the_third_cell() -> Callable[[BatchProgress], None]:
 
 
 @pytest.mark.extended
-def test_an_interrupted_bench_has_one_and_it_ends_as_any_other(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_an_interrupted_bench_has_one_and_it_ends_as_any_other(folder, tmp_path) -> None:
     other = tmp_path / "other"
     with pytest.raises(KeyboardInterrupt):
         run_bench(SUITE, other, progress=_stop_in_the_third_cell())

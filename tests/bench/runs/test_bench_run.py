@@ -155,9 +155,7 @@ def test_progress_reports_the_cell(suite: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_time_and_again_it_finds_the_same(
-    suite: str, folder: Path, tmp_path: Path, undisturbed: Bench
-) -> None:
+def test_killed_time_and_again_it_finds_the_same(suite, folder, tmp_path, undisturbed) -> None:
     seen: set[tuple[str, ...]] = set()
     for _ in range(40):
         done = subprocess.run(
@@ -177,9 +175,7 @@ def test_killed_time_and_again_it_finds_the_same(
 
 
 @pytest.mark.parametrize("content", [None, b""], ids=["no database", "an empty database"])
-def test_a_torn_beginning_starts_again(
-    suite: str, folder: Path, undisturbed: Bench, content: bytes | None
-) -> None:
+def test_a_torn_beginning_starts_again(suite, folder, undisturbed, content) -> None:
     interrupted(load_suite(suite), folder, 2, Stage)
     bench = open_bench(folder)
     torn = bench.campaign(bench.cells[1])
@@ -245,9 +241,7 @@ def test_a_folder_is_not_taken_twice(suite: str, tmp_path: Path, undisturbed: Be
         run_bench(load_suite(suite), tmp_path)
 
 
-def test_what_cannot_be_run_is_noted_and_tried_again(
-    suite: str, folder: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_be_run_is_noted_and_tried_again(suite, folder, tmp_path) -> None:
     with Path(suite).open("a") as file:
         file.write(OTHER_PAIR)
     both = load_suite(suite).narrowed(pairs=["LeNet 5", "other"], strategies=["short"], repeats=1)
@@ -300,9 +294,7 @@ def test_an_unknown_device_is_reported_before_anything_is_made(suite: str, tmp_p
         pytest.param(Step, id="within a cell"),
     ],
 )
-def test_a_model_that_changed_meanwhile_is_refused(
-    suite: str, folder: Path, tmp_path: Path, stopped_at: type
-) -> None:
+def test_a_model_that_changed_meanwhile_is_refused(suite, folder, tmp_path, stopped_at) -> None:
     interrupted(load_suite(suite), folder, 2, stopped_at)
     with (tmp_path / "deployed.tflite").open("ab") as file:
         file.write(b"\0" * 16)
@@ -325,9 +317,7 @@ def test_a_model_that_changed_meanwhile_is_refused(
         ('{"format": 2}', StoreError, "format 2"),
     ],
 )
-def test_what_is_no_bench_is_reported(
-    folder: Path, tmp_path: Path, text: str | None, error: type[Exception], words: str
-) -> None:
+def test_what_is_no_bench_is_reported(folder, tmp_path, text, error, words) -> None:
     if text is not None:
         (tmp_path / "bench.json").write_text(text)
     with pytest.raises(error, match=words):

@@ -1,7 +1,6 @@
 """What can go wrong around a bench's cells: devices that change, full disks, torn beginnings."""
 
 import errno
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +57,7 @@ def away(device: Any, ask: Any) -> Any:
         pytest.param(Step, marks=pytest.mark.extended, id="while seeds are stored"),
     ],
 )
-def test_a_device_that_changed_between_cells_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: type
-) -> None:
+def test_a_device_that_changed_between_cells_is_refused(tmp_path, monkeypatch, told) -> None:
     folder = interrupted(told, tmp_path)
     with monkeypatch.context() as patch:
         update_kernel(patch)
@@ -74,9 +71,7 @@ def test_a_device_that_changed_between_cells_is_refused(
 
 
 @pytest.mark.extended
-def test_with_force_it_goes_on_and_says_so_for_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_force_it_goes_on_and_says_so_for_good(tmp_path, monkeypatch) -> None:
     folder = interrupted(Stage, tmp_path)
     update_kernel(monkeypatch)
     told: list[str] = []
@@ -94,9 +89,7 @@ def test_with_force_it_goes_on_and_says_so_for_good(
 
 
 @pytest.mark.extended
-def test_a_device_that_changes_while_the_bench_runs_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_changes_while_the_bench_runs_ends_it(tmp_path, monkeypatch) -> None:
     def watch(progress: BatchProgress) -> None:
         if progress.number == 2 and progress.event is None:
             update_kernel(monkeypatch)
@@ -108,9 +101,7 @@ def test_a_device_that_changes_while_the_bench_runs_ends_it(
     assert len(found_in(bench.campaign(bench.cells[0]))) == 2
 
 
-def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(tmp_path, monkeypatch) -> None:
     folder = tmp_path / "bench"
     with monkeypatch.context() as patch:
         patch.setattr("edgeflare.campaign.batch.write_durably", full)
@@ -152,9 +143,7 @@ def test_what_a_kill_at_the_start_left_is_no_obstacle(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "make", [lambda path: path.write_bytes(b"x"), lambda path: path.mkdir()], ids=["file", "folder"]
 )
-def test_what_is_the_user_s_is_not_taken_for_a_leftover(
-    tmp_path: Path, make: Callable[[Path], Any]
-) -> None:
+def test_what_is_the_user_s_is_not_taken_for_a_leftover(tmp_path, make) -> None:
     folder = tmp_path / "bench"
     folder.mkdir()
     mine = folder / ".new-notes"
@@ -164,9 +153,7 @@ def test_what_is_the_user_s_is_not_taken_for_a_leftover(
     assert mine.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_not_a_cell_s_own_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_is_not_a_cell_s_own_failure(tmp_path, monkeypatch) -> None:
     def read_only(path: Path, data: bytes) -> None:
         raise OSError(errno.EROFS, "Read-only file system", str(path))
 
@@ -178,9 +165,7 @@ def test_a_folder_that_cannot_be_written_is_not_a_cell_s_own_failure(
     assert open_bench(tmp_path / "bench").failed == {}
 
 
-def test_devices_are_told_the_cell_that_uses_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_devices_are_told_the_cell_that_uses_them(tmp_path, monkeypatch) -> None:
     abouts = []
 
     def open_device(device: Any, *args: Any, lease: Any, **options: Any) -> Any:

@@ -42,9 +42,7 @@ def rows(text: str, strategy: str) -> list[list[str]]:
     return [one[2:] for one in cells if one[:2] == ["LeNet [1]", strategy]]
 
 
-def test_how_far_it_is_what_failed_and_what_is_missing(
-    report: BenchReport, capsys: pytest.CaptureFixture[str], width: int
-) -> None:
+def test_how_far_it_is_what_failed_and_what_is_missing(report, capsys, width) -> None:
     print_bench(report, False)
     title, state, *lines = capsys.readouterr().out.splitlines()
     assert title == "A [tiny] suite"
@@ -55,9 +53,7 @@ def test_how_far_it_is_what_failed_and_what_is_missing(
     assert any("`edgeflare bench resume" in line for line in lines[-3:])
 
 
-def test_the_most_needed_figures_are_whole_at_every_width(
-    report: BenchReport, capsys: pytest.CaptureFixture[str], width: int
-) -> None:
+def test_the_most_needed_figures_are_whole_at_every_width(report, capsys, width) -> None:
     print_bench(report, False)
     text = capsys.readouterr().out
     tables = [line for line in text.splitlines() if line.startswith(" ")]
@@ -66,9 +62,7 @@ def test_the_most_needed_figures_are_whole_at_every_width(
     assert results[:2] == (["66.7 % (2 of 3)", "30.00"] if width > 60 else ["30.00"])
 
 
-def test_searches_are_in_the_json_if_asked_for(
-    report: BenchReport, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_searches_are_in_the_json_if_asked_for(report, capsys) -> None:
     print_bench(report, True)
     assert "searches" not in json.loads(capsys.readouterr().out)
     print_bench(report, True, searches=True)
