@@ -115,7 +115,7 @@ def _subjects(summary: Summary) -> Iterable[KeyFigure]:
         text = next(iter(scalings.values())) if alike else "; ".join(words)
         yield KeyFigure("preprocessing", f"{text} (pixels are 0 to 255)")
     if summary.answers is not None:
-        yield from summary.kind.setting_figures(summary.answers.figures, summary.models)
+        yield from summary.kind.setting_figures(summary.answers, summary.models)
     kind = "devices like" if len(summary.by_device) > len(summary.devices) else "device"
     for device in summary.devices:
         known = device["fingerprint"]
@@ -168,7 +168,7 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
         text = f"{name(pair.original)} -> {name(pair.deployed)}"
         yield KeyFigure("most frequent pair", text, counted(pair.count, "trigger"), main=True)
     if summary.answers is not None:
-        yield from summary.kind.key_figures(summary.answers.figures)
+        yield from summary.kind.key_figures(summary.answers)
 
 
 def _costs(summary: Summary) -> Iterable[KeyFigure]:
