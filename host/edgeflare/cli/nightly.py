@@ -22,20 +22,23 @@ def nightly(settings: "NightlySettings", json: Json = False) -> None:
     or a run failed, else with 4 where it can't be told whether a limit is kept, else with 0.
     """
     from edgeflare.cli.display.progress import batch_display
-    from edgeflare.cli.display.tables import print_accepted, print_night, state_word
+    from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import INTERRUPTED, ask, handling_signals
     from edgeflare.nightly import accept_night, load_nightly, run_nightly
+    from edgeflare.nightly.reports import night_document
+    from edgeflare.reports import Text
+    from edgeflare.words.nightly import SHOWN
 
     loaded = load_nightly(settings.config)
     models, devices = settings.models, settings.devices
     if settings.accept:
         lines = accept_night(loaded, models=models, devices=devices)
-        print_accepted(lines, json)
+        print_result(json, {"accepted": list(lines)}, lambda: map(Text, lines))
         return
     try:
         with (
             handling_signals() as stop,
-            batch_display(stop, result=lambda run: state_word(run.ended)) as progress,
+            batch_display(stop, result=lambda run: SHOWN.get(run.ended, run.ended)) as progress,
         ):
             night = run_nightly(
                 loaded,
@@ -51,7 +54,7 @@ def nightly(settings: "NightlySettings", json: Json = False) -> None:
             + _night_again(settings.config, models, devices)
         )
         raise typer.Exit(INTERRUPTED) from interrupt
-    print_night(night, json)
+    print_result(json, night.to_json, lambda: night_document(night))
     if not json:
         echo_err(
             f"\nEverything is in {night.folder}; the trend page is {loaded.history / 'index.html'}"

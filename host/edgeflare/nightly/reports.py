@@ -11,13 +11,14 @@ from markupsafe import Markup
 
 from edgeflare._internal.files import write_durably
 from edgeflare._internal.text import counted
+from edgeflare.document import Block, Item, Listing, Text, Tone
 from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
-from edgeflare.nightly.night import Night, NightRun
+from edgeflare.nightly.night import Night, NightRun, RunState
 from edgeflare.reports.charts import STATE_WORDS, Line, Point, figure, line_chart, mark
 from edgeflare.reports.html import render
 from edgeflare.reports.render.junit import Case, CaseResult, Element, dumped, element
 from edgeflare.store.database import translate_errors
-from edgeflare.words.nightly import LEFT_OUT, NOT_RUN
+from edgeflare.words.nightly import LEFT_OUT, NOT_RUN, SHOWN
 
 MOST_NIGHTS = 90
 """So many of the newest nights are on a chart, and in the page's table."""
@@ -131,6 +132,20 @@ def _chart(kind: _Kind, points: Sequence[Point], runs: Sequence[NightRun]) -> Ch
     drawing = line_chart(title, points, lines, words=kind.words, least=kind.least, most=kind.most)
     names = tuple(kind.figures) if len(kind.figures) > 1 else ()
     return None if drawing is None else Chart(title, drawing, names)
+
+
+_TONES: Mapping[RunState, Tone] = {"green": "good", "first": "good", "regression": "bad"}
+
+
+def night_document(night: Night) -> list[Block]:
+    """Return how a night came out: a line for each run, with the reasons where it is not green."""
+    items = []
+    for run in night.runs:
+        text = f" {run.name}: {run.figures}" if run.figures else f" {run.name}"
+        items.append(Item(text, _TONES.get(run.state, "warn"), SHOWN.get(run.state, run.state)))
+        items += [Item(f"  {said}") for said in run.words]
+        items += [Item(f"  changed: {changed}", "muted") for changed in run.changed]
+    return [Listing(tuple(items)), Text(f"Night {night.number}: {night.verdict}", "strong")]
 
 
 _ACCEPTED = "accepted later"
