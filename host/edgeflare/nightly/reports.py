@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -22,8 +21,6 @@ from edgeflare.words.nightly import LEFT_OUT, NOT_RUN, SHOWN
 
 MOST_NIGHTS = 90
 """So many of the newest nights are on a chart, and in the page's table."""
-
-Figure: TypeAlias = Callable[[NightRun], float | None]
 
 
 class Chart(NamedTuple):
@@ -61,7 +58,7 @@ class _Kind(NamedTuple):
     """
 
     title: str
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, str]
     words: Callable[[float], str] = figure
     least: float | None = 0
     most: float | None = None
@@ -73,14 +70,11 @@ def _shown_state(run: NightRun) -> str:
     return "accepted" if run.accepted else run.state
 
 
-def _of_search(name: str) -> Figure:
-    figure = attrgetter(name)
-    return lambda run: None if run.search is None else figure(run.search)
-
-
-def _of_replay(name: str) -> Figure:
-    figure = attrgetter(name)
-    return lambda run: None if run.replay is None else figure(run.replay)
+def _figure(run: NightRun, place: str) -> float | None:
+    """Return the figure at a place, such as search.found; None where the run hasn't come to it."""
+    part, _, name = place.partition(".")
+    figures = getattr(run, part)
+    return None if figures is None else getattr(figures, name)
 
 
 def _percent(share: float) -> str:
@@ -96,21 +90,19 @@ def _celsius(degrees: float) -> str:
 
 
 _CHARTS = (
-    _Kind("Searches that found a trigger", {"found": _of_search("success_rate")}, _percent, most=1),
-    _Kind("Severity of triggers, median", {"severity": _of_search("severity")}),
-    _Kind("Queries to a trigger, median", {"queries": _of_search("queries")}),
-    _Kind("Seeds that deviate", {"deviate": _of_search("deviation_rate")}, _percent),
+    _Kind("Searches that found a trigger", {"found": "search.success_rate"}, _percent, most=1),
+    _Kind("Severity of triggers, median", {"severity": "search.severity"}),
+    _Kind("Queries to a trigger, median", {"queries": "search.queries"}),
+    _Kind("Seeds that deviate", {"deviate": "search.deviation_rate"}, _percent),
     _Kind(
         "Confident deviations far from the seeds",
-        {"rate": _of_search("confident_rate"), "bound": _of_search("confident_high")},
+        {"rate": "search.confident_rate", "bound": "search.confident_high"},
         _percent,
         of_survey=True,
     ),
-    _Kind("Inputs sent again", {name: _of_replay(name) for name in ("new", "still", "fixed")}),
-    _Kind("Latency, median", {"latency": _of_search("latency_s")}, _milliseconds),
-    _Kind(
-        "Highest temperature", {"temperature": _of_search("temperature_c")}, _celsius, least=None
-    ),
+    _Kind("Inputs sent again", {name: f"replay.{name}" for name in ("new", "still", "fixed")}),
+    _Kind("Latency, median", {"latency": "search.latency_s"}, _milliseconds),
+    _Kind("Highest temperature", {"temperature": "search.temperature_c"}, _celsius, least=None),
 )
 
 
@@ -122,8 +114,8 @@ def _chart(kind: _Kind, points: Sequence[Point], runs: Sequence[NightRun]) -> Ch
     ]
     shown = list(zip(runs, comparable, strict=True))
     lines = [
-        Line(name, [figure(run) if like else None for run, like in shown], style)
-        for style, (name, figure) in enumerate(kind.figures.items(), 1)
+        Line(name, [_figure(run, place) if like else None for run, like in shown], style)
+        for style, (name, place) in enumerate(kind.figures.items(), 1)
     ]
     left_out = comparable.count(False)
     title = kind.title
