@@ -5,7 +5,6 @@ Where it is about certain numbers, `store_of` and `ended` write them, and the fu
 situations that several tests need.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +14,10 @@ import pytest
 from example_answers import Both, of_kind, photo
 from filelock import FileLock
 
+import edgeflare
 from edgeflare.answers.metrics import is_finite, top_label
 from edgeflare.answers.oracles import margins
+from edgeflare.campaign import demo_config
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.metrics import l2, linf
 from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
@@ -27,27 +28,38 @@ AGREE = (np.array([0.75, 0.25]), np.array([0.5, 0.5]))
 RUNTIME = {"name": "onnx", "version": "1.20.0"}
 
 
-@pytest.fixture
-def ran(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Callable[[str], Path]:
-    """Returns a copy of a campaign of `golden_campaigns`, by its name."""
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Returns the folder of a campaign of `golden_campaigns`, or of the "demo" on five digits; nobody changes it."""
     shared = tmp_path_factory.getbasetemp()
     if shared.name.startswith("popen-"):  # one of several processes
         shared = shared.parent
 
-    def copied(name: str) -> Path:
-        from golden_campaigns import CAMPAIGNS
+    def demo(home: Path) -> str:
+        edgeflare.run_campaign(demo_config(seeds=5, out=home / "demo"))
+        return "demo"
 
+    def folder_of(name: str) -> Path:
         home = shared / f"ran-{name}"
         with FileLock(f"{home}.lock"):
-            if not (home / "done").exists():
+            if not (home / "folder").exists():
                 home.mkdir()
-                made = CAMPAIGNS[name](home)
-                (home / "done").write_text(made.folder)
-        folder = (home / "done").read_text()
-        shutil.copytree(home / folder, tmp_path / name)
-        return tmp_path / name
+                folder = demo(home) if name == "demo" else golden(name, home)
+                (home / "folder").write_text(folder)
+        return home / (home / "folder").read_text()
 
-    return copied
+    def golden(name: str, home: Path) -> str:
+        from golden_campaigns import CAMPAIGNS
+
+        return CAMPAIGNS[name](home).folder
+
+    return folder_of
+
+
+@pytest.fixture
+def demo(ran: Callable[[str], Path]) -> Path:
+    """The demo's own models on five digits; each of them has a triggering input."""
+    return ran("demo")
 
 
 def image(value: int) -> Sample:

@@ -46,7 +46,8 @@ class Analysis(Protocol[S, R]):
     codes, which is stored as JSON. With the `scope` "campaigns" it takes several, with "folder" one that
     may be no campaign's; what it returns isn't stored then. One that is `exclusive` has the campaign locked while it runs, so that nobody else
     writes to it; others may be run while the campaign runs. The result of one that isn't `stored` is
-    printed alone; what it keeps in case it is interrupted is deleted when it ends.
+    printed alone; what it keeps in case it is interrupted is deleted when it ends. With ``in_reports``
+    false it is stored, but reports tell it elsewhere.
 
     Further parts are optional: ``to_json(result)`` returns what ``--json`` prints, by default
     that of the result, or its fields; ``advice(result)`` returns a line for the user on what to do next,
@@ -261,6 +262,8 @@ def stored_sections(store: Store, names: Name) -> Iterator[Section]:
 def _stored(store: Store, name: str, names: Name) -> tuple[Section, ...]:
     try:
         plugin = analysis(name)
+        if not getattr(plugin, "in_reports", True):
+            return ()
         result = store.result(name, plugin.result)
         return () if result is None else sections_of(plugin, name, result, names, store)
     except UsageError as error:

@@ -101,9 +101,7 @@ def _run(name: str, campaign: Path | list[Path], given: Any, json: bool) -> None
 
     def document() -> list[Block]:
         with ExitStack() as stack:
-            # what isn't stored here has parts in folders of the campaign's
-            alone = stored or several
-            store = None if alone else stack.enter_context(Store.open(first))
+            store = None if several else stack.enter_context(Store.open(first))
             return [*section_blocks(sections_of(plugin, name, result, namer, store))]
 
     print_result(json, values, document)

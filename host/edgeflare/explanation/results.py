@@ -70,7 +70,9 @@ class Remark:
     data: dict[str, str | int | float] = field(default_factory=dict)
 
 
-_FACT = "explanation"
+NAME = "explain"
+"""The name of the analysis under which a campaign has its explanation."""
+_NAMES = (NAME, "explanation")  # the second one is that of earlier versions
 DEVICE_QUERIES = 2000
 """What devices are sent at most in all to explain a campaign's findings, by default."""
 EACH = 20
@@ -323,15 +325,12 @@ class Explanation:
         return shrunk is not None and not shrunk.is_like(finding), math.inf if l2 is None else l2
 
 
-def store_explanation(store: Store, explanation: Explanation) -> None:
-    """Store an explanation in its campaign, as the newest one."""
-    store.add_result(_FACT, replace(explanation, shrunk={}))
-
-
 def stored_explanation(store: Store) -> Explanation | None:
     """Return the explanation of a campaign, None before it has one. Raises StoreError."""
-    found = store.result(_FACT, Explanation, parts=("layers", "device_layers"))
-    return None if found is None else replace(found, shrunk=_shrunk(store))
+    parts = ("layers", "device_layers")
+    stored = (store.result(name, Explanation, parts=parts) for name in _NAMES)
+    explanation = next(filter(None, stored), None)
+    return None if explanation is None else with_shrunk(explanation, store)
 
 
 def explained_devices(store: Store) -> Path | None:
@@ -346,12 +345,12 @@ def explained_devices(store: Store) -> Path | None:
         return replay.folder if len(replica_names(replay)) > 1 else None
 
 
-def _shrunk(store: Store) -> dict[str, ShrunkTo]:
-    """Return what the findings of a campaign were shrunk to so far, by their ids."""
+def with_shrunk(explanation: Explanation, store: Store) -> Explanation:
+    """Return an explanation with what the campaign's findings were shrunk to so far."""
     if not is_campaign(store.folder / SHRUNK_FOLDER):
-        return {}
+        return explanation
     with Store.open(store.folder / SHRUNK_FOLDER) as nearer:
-        return {
+        shrunk = {
             outcome.seed_id: ShrunkTo(
                 outcome.trigger, outcome.l2, outcome.original_label, outcome.deployed_label
             )
@@ -359,6 +358,7 @@ def _shrunk(store: Store) -> dict[str, ShrunkTo]:
             for outcome in nearer.outcomes_of(replica)
             if outcome.status in TRIGGERS and outcome.trigger is not None and outcome.l2 is not None
         }
+    return replace(explanation, shrunk=shrunk)
 
 
 @dataclass(frozen=True)

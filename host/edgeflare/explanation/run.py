@@ -51,12 +51,13 @@ from edgeflare.explanation.results import (
     DEVICE,
     DEVICE_QUERIES,
     EXPLANATION_FOLDER,
+    NAME,
     ExplainedFinding,
     Explanation,
     Layers,
     Remark,
-    store_explanation,
     stored_explanation,
+    with_shrunk,
 )
 from edgeflare.models import OutputReader, TensorInfo, spec_from_json
 from edgeflare.models.tensors import open_graph
@@ -107,18 +108,27 @@ def explain_campaign(
     with other settings, and the errors of `run_replay`.
     """
     folder = folder_at(folder).absolute()
+    with Store.open(folder) as store, CampaignLock(folder):
+        explanation = explained(store, config, RunContext(**run), float_model, device_queries)
+        store.add_result(NAME, explanation)
+        return with_shrunk(explanation, store)
+
+
+def explained(
+    store: Store,
+    config: CampaignConfig,
+    context: RunContext,
+    float_model: Path | None,
+    device_queries: int,
+) -> Explanation:
+    """Return what the findings of a campaign come of, which is locked, see `explain_campaign`."""
+    folder = store.folder
     with replay_source(folder) as source:
-        store = source.store
-        if store is None or source.kind != "campaign":
+        if source.kind != "campaign":
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
         check_same_models(config, store)
-        with CampaignLock(folder):
-            walk = _Walk(folder, config, store, RunContext(**run))
-            explanation = _explained(walk, source, store, float_model, device_queries)
-            store_explanation(store, explanation)
-            found = stored_explanation(store)
-            assert found is not None  # noqa: S101
-            return found
+        walk = _Walk(folder, config, store, context)
+        return _explained(walk, source, store, float_model, device_queries)
 
 
 def _explained(

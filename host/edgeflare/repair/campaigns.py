@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -20,7 +21,7 @@ from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.flags import Flag, FlagsOfCampaign, Typed
 from edgeflare.errors import UsageError
 from edgeflare.repair.abstention import CATCH, Abstention, abstention_of
-from edgeflare.repair.examples import examples_of
+from edgeflare.repair.examples import Examples, examples_of
 from edgeflare.repair.onnx_stage import onnx_stage
 from edgeflare.repair.search_again import (
     REPAIR_FOLDER,
@@ -221,13 +222,10 @@ def train_campaign(
         )
         assert trained.repair is not None  # noqa: S101
         found = replace(_written(trained.repair, path, config), trained=trained)
-        if search:
-            runner = CampaignRunner(context)
-            place = _search_place(folder, Path(found.path))
-            most = _tell_cost(folder, [place], total_queries, context)
-            ran = _searched(folder, config, Path(found.path), place, most, runner)
-            found = replace(found, search=ran)
-        return found
+        if not search:
+            return found
+        ran, _ = _searched(folder, config, path, total_queries, context)
+        return replace(found, search=ran)
 
 
 def abstain_campaign(
@@ -252,18 +250,11 @@ def abstain_campaign(
         path = _file(folder, out, f"abstain-{catch:g}")
         abstention = abstention_of(examples_of(folder), catch=catch)
         found = _written(abstention.repair, path, config)
-        ran = None
-        if search:
-            runner = CampaignRunner(context)
-            last = _search_place(folder, Path(found.path))
-            fresh_places = {one: folder / REPAIR_FOLDER / f"fresh-{one}" for one in FRESH}
-            most = _tell_cost(folder, [*fresh_places.values(), last], total_queries, context)
-            for strategy, place in fresh_places.items():
-                again = _fresh(config, strategy)
-                search_again(again, None, place, runner=runner, total_queries=most)
-                fresh = examples_of(place, need_triggering=False)
-                abstention = abstention.with_fresh(strategy, fresh)
-            ran = _searched(folder, config, Path(found.path), last, most, runner)
+        if not search:
+            return replace(found, abstention=abstention)
+        ran, fresh = _searched(folder, config, path, total_queries, context, FRESH)
+        for strategy, examples in fresh.items():
+            abstention = abstention.with_fresh(strategy, examples)
         return replace(found, abstention=abstention, search=ran)
 
 
@@ -301,38 +292,38 @@ def _written(repair: Repair, path: Path, config: CampaignConfig) -> RepairedCamp
     return RepairedCampaign(str(path), str(onnx), path.stat().st_size, config.search.strategy)
 
 
-def _search_place(folder: Path, path: Path) -> Path:
-    """Return where the repaired model's search lies; a repair that is made anew has another place."""
-    return folder / REPAIR_FOLDER / f"search-{path.stem}-{file_sha256(path)[:8]}"
-
-
-def _tell_cost(
-    folder: Path, places: Sequence[Path], total_queries: int | None, context: RunContext
-) -> int:
-    """Tell what the searches may cost that haven't ended; return the bound of each."""
-    seeds, queries, latency_s = search_cost(folder, total_queries)
-    unfinished = [one for one in places if not is_campaign(one) or search_figures(one).left]
-    if unfinished:
-        context.progress(Notice(cost_text(len(unfinished), seeds, queries, latency_s)))
-    return queries
-
-
 def _searched(
     folder: Path,
     config: CampaignConfig,
     path: Path,
-    place: Path,
-    total_queries: int,
-    runner: CampaignRunner,
-) -> RepairedSearch:
-    """Search again on the model with a copy of the repair, which stays when that is made anew."""
+    total_queries: int | None,
+    context: RunContext,
+    fresh: Sequence[str] = (),
+) -> tuple[RepairedSearch, dict[str, Examples]]:
+    """Search again on the repaired model, after `fresh` searches by these strategies on the model as it is.
+
+    Returns the examples of these, too. Tells what the searches may cost that haven't ended.
+    """
+    # a repair that is made anew has another place, and a search its own copy of its repair
+    place = folder / REPAIR_FOLDER / f"search-{path.stem}-{file_sha256(path)[:8]}"
     copy = place.with_name(f"{place.name}.npz")
+    fresh_places = {strategy: folder / REPAIR_FOLDER / f"fresh-{strategy}" for strategy in fresh}
+    seeds, queries, latency_s = search_cost(folder, total_queries)
+    places = (*fresh_places.values(), place)
+    unfinished = [one for one in places if not is_campaign(one) or search_figures(one).left]
+    if unfinished:
+        context.progress(Notice(cost_text(len(unfinished), seeds, queries, latency_s)))
+    again = partial(search_again, runner=CampaignRunner(context), total_queries=queries)
+    examples = {}
+    for strategy, fresh_place in fresh_places.items():
+        again(_fresh(config, strategy), None, fresh_place)
+        examples[strategy] = examples_of(fresh_place, need_triggering=False)
     with translate_errors(place.parent):
         place.parent.mkdir(exist_ok=True)
         write_whole(copy, path.read_bytes())
-    after = search_again(config, copy, place, runner=runner, total_queries=total_queries)
-    duel = None
+    after, duel = again(config, copy, place), None
     if config.search.strategy != STRATEGY:
         names = [_AS_IT_WAS, "repaired"]
         (duel,) = rank_campaigns([folder, place], names=names, measure="queries").duels
-    return RepairedSearch(str(place), search_figures(folder, like=place), after, duel)
+    searched = RepairedSearch(str(place), search_figures(folder, like=place), after, duel)
+    return searched, examples

@@ -33,7 +33,7 @@ def largest_layers(
         return [], repair.not_explained(store.folder)
     known = explanation.layers
     if known is None or not known.layers:
-        return [], repair.no_layers()
+        return [], repair.NO_LAYERS
     if known.original != config.original.path.name:
         return [], repair.layers_of_another(known.original, config.original.path.name)
     about = store.models["original"]

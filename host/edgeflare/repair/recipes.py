@@ -12,7 +12,7 @@ recipes leave the end of the head in float, so that boxes and scores have no sca
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from edgeflare.analysis import Accuracy, Duel, Estimate, RankedModel, rank_campa
 from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.campaign import run_candidates
 from edgeflare.campaign.batch import check_free
-from edgeflare.campaign.events import BatchProgress, BatchWatch, Notice, Stage, silent
+from edgeflare.campaign.events import BatchProgress, BatchWatch, Event, Notice, Stage, silent
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.flags import Flag
@@ -316,30 +316,29 @@ def recipes_campaign(
         heads, why_none = store.kind.float_heads(config, store)
     for name, tensors in (*_in_float(layers), *heads.items()):
         maker.keep_float(name, tensors)
-    if unknown := [one for one in only if one not in maker.names]:
+    if unknown := [one for one in only if one not in maker.recipes]:
         more = f"; {notice}" if notice and any(_FLOAT_NAME in one for one in unknown) else ""
         raise UsageError(
-            f"there is no recipe {first_of(unknown)}; take {', '.join(maker.names)}{more}"
+            f"there is no recipe {first_of(unknown)}; take {', '.join(maker.recipes)}{more}"
         )
-    names = [one for one in maker.names if not only or one in only]
-    progress(
-        BatchProgress(names[0], target, 1, len(names), Stage("recipes", "finding a quantiser"))
-    )
+    names = [one for one in maker.recipes if not only or one in only]
+
+    def tell(number: int, event: Event) -> None:
+        progress(BatchProgress(names[number - 1], target, number, len(names), event))
+
+    tell(1, Stage("recipes", "finding a quantiser"))
     maker.prepare()
     files: dict[str, Path] = {}
     failed: dict[str, str] = {}
     for number, name in enumerate(names, 1):
-        stage = Stage("recipes", f"making {name}")
-        progress(BatchProgress(name, target, number, len(names), stage))
+        tell(number, Stage("recipes", f"making {name}"))
         try:
             with translate_errors(folder):
                 files[name] = maker.make(name)
         except ModelError as error:
             failed[name] = f"it can't be made: {error}"
-            said = Notice(repair.not_made(name, str(error)))
-            progress(BatchProgress(name, target, number, len(names), said))
-    notices = [one for one in (notice, why_none) if one]
-    notices.append(repair.calibrated())
+            tell(number, Notice(repair.not_made(name, str(error))))
+    notices = [*filter(None, (notice, why_none)), repair.CALIBRATED]
     models = {PRESENT: config.deployed}
     models |= {name: _deployed(config, file) for name, file in files.items()}
     if dropped := _dropped(config, models.values()):
@@ -452,32 +451,7 @@ def _dropped(config: CampaignConfig, models: Iterable[ModelConfig]) -> str:
 # Makers
 
 
-class _Maker(Protocol):
-    inputs: Sequence[NDArray[Any]]
-
-    @property
-    def names(self) -> list[str]:
-        """The recipes' names."""
-        ...
-
-    def keep_float(self, name: str, tensors: tuple[str, ...]) -> None:
-        """Add a recipe that keeps the operators in float which make one of the tensors."""
-        ...
-
-    def prepare(self) -> None:
-        """Find or install what quantises. Raises UsageError where that can't be done."""
-        ...
-
-    def make(self, name: str) -> Path:
-        """Return the file that a recipe makes. Raises ModelError, OSError."""
-        ...
-
-    def script(self, name: str) -> str:
-        """Return a recipe as a script."""
-        ...
-
-
-def _maker(config: CampaignConfig, store: Store, folder: Path, python: Path | None) -> _Maker:
+def _maker(config: CampaignConfig, store: Store, folder: Path, python: Path | None) -> "_OnnxMaker":
     """Raises UsageError where the original's format has no quantiser."""
     original = config.original.path
     suffix = original.suffix.lower()
@@ -496,27 +470,26 @@ def _maker(config: CampaignConfig, store: Store, folder: Path, python: Path | No
 
 
 class _OnnxMaker:
-    def __init__(self, original: Path, folder: Path, inputs: Sequence[NDArray[Any]]) -> None:
-        self.inputs = inputs
-        self._original = original
-        self._folder = folder
-        self._recipes = {one.name: one for one in ONNX_RECIPES}
+    """Makes ONNX models by `recipes`, calibrated on `inputs`: tensors of the original's input."""
 
-    @property
-    def names(self) -> list[str]:
-        return list(self._recipes)
+    def __init__(self, original: Path, folder: Path, inputs: Sequence[NDArray[Any]]) -> None:
+        self.inputs, self._original, self._folder = inputs, original, folder
+        self.recipes: dict[str, Any] = {recipe.name: recipe for recipe in ONNX_RECIPES}
 
     def keep_float(self, name: str, tensors: tuple[str, ...]) -> None:
-        self._recipes[name] = ONNX_RECIPES[0]._replace(name=name, in_float=tensors)
+        """Add a recipe that keeps the operators in float which make one of the tensors."""
+        self.recipes[name] = ONNX_RECIPES[0]._replace(name=name, in_float=tensors)
 
     def prepare(self) -> None:
+        """Find or install what quantises. Raises UsageError where that can't be done."""
         check_quantizable(self._original, "recipes' models")
 
     def make(self, name: str) -> Path:
+        """Return the file that a recipe makes. Raises ModelError, OSError."""
         problems: list[str] = []
         made = make_quantized(
             self._original,
-            [self._recipes[name]],
+            [self.recipes[name]],
             self.inputs,
             self._folder,
             lambda _, problem: problems.append(problem),
@@ -526,44 +499,34 @@ class _OnnxMaker:
         return made[name]
 
     def script(self, name: str) -> str:
-        return script_of(self._recipes[name], self._original, _CALIBRATION, f"{name}.onnx")
+        """Return a recipe as a script."""
+        return script_of(self.recipes[name], self._original, _CALIBRATION, f"{name}.onnx")
 
 
-class _TFLiteMaker:
+class _TFLiteMaker(_OnnxMaker):
+    """Makes TFLite models, by a quantiser in an environment of its own."""
+
     def __init__(
-        self,
-        original: Path,
-        folder: Path,
-        inputs: Sequence[NDArray[Any]],
-        python: Path | None,
+        self, original: Path, folder: Path, inputs: Sequence[NDArray[Any]], python: Path | None
     ) -> None:
-        self.inputs = inputs
-        self._original = original
-        self._folder = folder
-        self._python = python
-        self._quantizer = Path(), ""
-        self._recipes = {one.name: one for one in TFLITE_RECIPES}
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._recipes)
+        super().__init__(original, folder, inputs)
+        self._python, self._quantizer = python, (Path(), "")
+        self.recipes = {recipe.name: recipe for recipe in TFLITE_RECIPES}
 
     def keep_float(self, name: str, tensors: tuple[str, ...]) -> None:
         plain = tuple(tensor.partition("#")[0] for tensor in tensors)  # the host's own numbers
-        self._recipes[name] = TFLiteRecipe(name, TFLITE_RECIPES[0].function, plain)
+        self.recipes[name] = TFLiteRecipe(name, TFLITE_RECIPES[0].function, plain)
 
     def prepare(self) -> None:
         self._quantizer = find_quantizer(self._python)
 
     def make(self, name: str) -> Path:
-        return make_tflite(
-            self._original, self._recipes[name], self.inputs, self._folder, self._quantizer
-        )
+        recipe = self.recipes[name]
+        return make_tflite(self._original, recipe, self.inputs, self._folder, self._quantizer)
 
     def script(self, name: str) -> str:
-        _, version = self._quantizer
-        made = f"{name}.tflite"
-        return tflite_script(self._recipes[name], self._original, _CALIBRATION, made, version)
+        made, (_, version) = f"{name}.tflite", self._quantizer
+        return tflite_script(self.recipes[name], self._original, _CALIBRATION, made, version)
 
 
 def _in_float(

@@ -21,7 +21,7 @@ from edgeflare.statistics import mean
 from edgeflare.store import Store, campaign_text
 from edgeflare.store.location import is_campaign
 from edgeflare.types import Status
-from edgeflare.words.repair import goes_on
+from edgeflare.words.repair import GOES_ON
 
 LEAST_QUERIES = 20_000
 """What a new search may ask of the device in any case: minutes on most devices."""
@@ -152,7 +152,7 @@ def search_again(
 
     def tell(event: Event) -> None:
         if isinstance(event, Notice) and event.resume is not None:
-            event = Notice(goes_on(event.text))
+            event = Notice(GOES_ON.format(event.text))
         runner.context.progress(event)
 
     if is_campaign(out):

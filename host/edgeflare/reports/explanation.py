@@ -38,7 +38,7 @@ from edgeflare.explanation import (
     ShrunkFindings,
     explained_devices,
 )
-from edgeflare.explanation.results import EACH
+from edgeflare.explanation.results import EACH, with_shrunk
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.words.causes import (
@@ -351,19 +351,14 @@ class Explain(Analysis[ExplainSettings, Explanation]):
         "Tell what each finding comes of: compression, kernels, hardware, preprocessing or others."
     )
     settings, result = ExplainSettings, Explanation
-    stored = False
+    exclusive, in_reports = True, False
 
     def run(self, campaign: Store, settings: ExplainSettings, context: RunContext) -> Explanation:
-        """Return the explanation, which is stored in the campaign."""
-        from edgeflare.explanation import explain_campaign  # reports need nothing that runs
+        """Return the explanation."""
+        from edgeflare.explanation.run import explained  # reports need nothing that runs
 
-        return explain_campaign(
-            campaign.folder,
-            _config(campaign, settings.stated),
-            float_model=settings.float_model,
-            device_queries=settings.device_queries,
-            **context.options,
-        )
+        config = _config(campaign, settings.stated)
+        return explained(campaign, config, context, settings.float_model, settings.device_queries)
 
     def write(self, result: Explanation, settings: ExplainSettings) -> None:
         """Write the node data, where it is wanted."""
@@ -372,8 +367,9 @@ class Explain(Analysis[ExplainSettings, Explanation]):
 
     def sections(self, result: Explanation, names: Name, store: Store | None) -> Iterator[Section]:
         """Yield the causes."""
-        folder = Path() if store is None else store.folder
-        yield causes_section(explanation_document(result, folder, names))
+        assert store is not None  # noqa: S101
+        shown = with_shrunk(result, store)
+        yield causes_section(explanation_document(shown, store.folder, names))
 
 
 class Shrink(Analysis[ShrinkSettings, ShrunkFindings]):

@@ -18,19 +18,9 @@ def cost_text(searches: int, seeds: int, queries: int, latency_s: float | None) 
     return f"{text}; --total-queries N sets another bound, --no-search leaves them out"
 
 
-def goes_on(text: str) -> str:
-    """Return a notice of a search that ended before, with what goes on with it."""
-    return f"{text}; the same command goes on with it"
-
-
 def not_explained(campaign: Path) -> str:
     """Return what to do first to try operators in float."""
     return f"run `edgeflare explain {campaign}` first to try operators in float"
-
-
-def no_layers() -> str:
-    """Return that an explanation tells no operators apart."""
-    return "no operators are tried in float: the explanation names no layers of the file"
 
 
 def layers_of_another(explained: str, original: str) -> str:
@@ -56,11 +46,6 @@ def not_made(name: str, why: str) -> str:
     return f"{name} can't be made, the others go on: {why}"
 
 
-def calibrated() -> str:
-    """Return what models are calibrated on."""
-    return "recipes are calibrated on seed inputs that the search begins from"
-
-
 def run_otherwise(runtime: str, present: str, options: dict[str, object]) -> str:
     """Return that candidates are run by another runtime than the `present` model, without its options."""
     words = f"the recipes' models are run by {runtime}, the model {present} isn't"
@@ -70,6 +55,10 @@ def run_otherwise(runtime: str, present: str, options: dict[str, object]) -> str
     return words
 
 
+NO_LAYERS = "no operators are tried in float: the explanation names no layers of the file"
+CALIBRATED = "recipes are calibrated on seed inputs that the search begins from"
+GOES_ON = "{}; the same command goes on with it"
+"""What follows the notice of a search that ended before."""
 HEAD_WORDS = {
     "head": "what comes after the last weights: boxes and scores are quantised apart",
     "head, weights": "the last weights and what comes after them",

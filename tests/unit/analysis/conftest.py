@@ -1,3 +1,3 @@
 """The fixtures of this folder's tests."""
 
-from stores import finished  # noqa: F401
+from stores import demo, finished, ran  # noqa: F401

@@ -4,58 +4,33 @@ import json
 
 import numpy as np
 import pytest
-from stores import AGREE, compared_campaign, pooled_campaign
+from stores import AGREE, compared_campaign, ended, pooled_campaign, replayed, store_of
 
 from edgeflare.analysis import Compared, EveryDevice, FingerprintDifference, summarize
 from edgeflare.analysis.agreement import cause_of, what_differs
-from edgeflare.store import OutcomeRecord, ReplayRecord, SeedAnswer, SeedInput, Store
-from edgeflare.types import Decision, Status
+from edgeflare.store import SeedAnswer
+from edgeflare.types import Decision
 
 RUNTIME = {"name": "tflite", "package": "ai-edge-litert", "version": "2.1", "delegate": "XNNPACK"}
 PI = {"board": "pi", "arch": "aarch64", "cpu_flags": ["asimd"], "os": "Debian", "runtime": RUNTIME}
 
 
-def agreement(store):
-    with store:
-        (found,) = summarize(store).agreements
-    return found
-
-
 def test_each_input_is_compared_once(tmp_path):
-    found = agreement(compared_campaign(tmp_path / "c"))
-    assert (found.first, found.second) == ("host", "board")
-    assert found.seeds == Compared(
-        inputs=3,
-        bit_equal=1,
-        labels_differ=1,
-        nonfinite=0,
-        unanswered=1,
-        largest_difference=0.25,
-        largest_on="s/2.png",
-    )
-    assert found.triggers == Compared(
-        inputs=3,
-        bit_equal=1,
-        labels_differ=2,
-        nonfinite=0,
-        unanswered=2,
-        largest_difference=0.375,
-        largest_on="s/1.png",
-    )
+    with compared_campaign(tmp_path / "c", PI, {**PI, "board": "rock"}) as store:
+        summary = summarize(store)
+    (found,) = summary.agreements
+    assert (found.first, found.second, found.cause) == ("host", "board", "hardware")
+    assert found.seeds == Compared(3, 1, 1, 0, 1, 0.25, "s/2.png")
+    assert found.triggers == Compared(3, 1, 2, 0, 2, 0.375, "s/1.png")
     assert (found.on_both, found.only_first, found.only_second, found.narrowly) == (1, 1, 1, 1)
     assert [(one.seed_id, one.on_device) for one in found.examples] == [
         ("s/1.png", "host"),
         ("s/1.png", "board"),
     ]
     assert len({one.trigger for one in found.examples}) == 2
-
-
-def test_a_summary_has_it_as_plain_json(tmp_path):
-    with compared_campaign(tmp_path / "c", PI, {**PI, "board": "rock"}) as store:
-        data = json.loads(json.dumps(summarize(store).to_json(), allow_nan=False))
+    data = json.loads(json.dumps(summary.to_json(), allow_nan=False))
     (pair,) = data["agreements"]
-    assert pair["seeds"]["largest_difference"] == 0.25
-    assert pair["cause"] == "hardware"
+    assert (pair["seeds"]["largest_difference"], pair["cause"]) == (0.25, "hardware")
     assert pair["differences"] == [
         {"field": "board", "first": "pi", "second": "rock", "side": "hardware"}
     ]
@@ -89,11 +64,7 @@ def test_what_differs_is_reported_with_both_values():
         FingerprintDifference("board", "pi", None, "hardware"),
         FingerprintDifference("runtime.delegate", "XNNPACK", None, "runtime"),
     )
-
-
-def test_devices_that_are_alike_differ_in_nothing_known(tmp_path):
-    found = agreement(compared_campaign(tmp_path / "c", PI, PI))
-    assert (found.cause, found.differences) == ("unexplained", ())
+    assert what_differs(PI, PI) == ()
 
 
 def test_a_model_of_labels_alone_has_no_differences_of_scores(tmp_path):
@@ -107,58 +78,33 @@ def test_a_model_of_labels_alone_has_no_differences_of_scores(tmp_path):
 
 def test_nan_is_counted_and_never_subtracted(tmp_path):
     nothing = np.array([np.nan, 0.5])
-    with Store.create(tmp_path / "c", {}) as store:
-        store.state.replicas = ["a", "b"]
-        store.add_seeds(SeedInput(str(n), np.zeros((2, 2, 1), np.uint8)) for n in range(3))
-        for name, answers in (
-            ("a", [nothing, nothing, AGREE[0]]),
-            ("b", [nothing, AGREE[0], AGREE[1]]),
-        ):
+    of = {"a": [nothing, nothing, AGREE[0]], "b": [nothing, *AGREE]}
+    with store_of(tmp_path / "c", seeds=3, replicas="ab") as store:
+        for name, answers in of.items():
             store.add_seed_answers(
                 [
-                    SeedAnswer(str(n), AGREE[0], scores, Decision.AGREE)
+                    SeedAnswer(f"s/{n}.png", AGREE[0], scores, Decision.AGREE)
                     for n, scores in enumerate(answers)
                 ],
                 name,
             )
         (found,) = summarize(store).agreements
-    assert found.seeds == Compared(3, 1, 0, 2, 0, 0.25, "2")
+    assert found.seeds == Compared(3, 1, 0, 2, 0, 0.25, "s/2.png")
 
 
 def test_devices_that_share_the_seeds_are_not_compared(tmp_path):
     with pooled_campaign(tmp_path / "c") as store:
-        store.state.replicas = [""]
         summary = summarize(store)
     assert (summary.agreements, summary.every_device) == ((), None)
 
 
 def test_of_three_devices_each_pair_is_compared_by_its_own_triggers(tmp_path):
-    names = ("a", "b", "c")
-    with Store.create(tmp_path / "c", {}) as store:
-        store.state.replicas = list(names)
-        store.add_seeds(SeedInput(str(n), np.full((2, 2, 1), n, np.uint8)) for n in range(2))
-        device = store.add_device({}, "a")
-        # 0: on all three; 1: on a and c
-        for number, agreeing in ((0, ()), (1, ("b",))):
-            trigger = store.put_sample(np.full((2, 2, 1), 100 + number, np.uint8))
-            store.add_outcome(
-                OutcomeRecord(
-                    str(number),
-                    Status.FOUND,
-                    0,
-                    device=device,
-                    device_name="a",
-                    replica="a",
-                    trigger=trigger,
-                    original=AGREE[0],
-                    deployed=AGREE[1],
-                )
-            )
-            for name in names[1:]:
+    with store_of(tmp_path / "c", seeds=2, replicas="abc") as store:
+        for number, agreeing in ((0, ""), (1, "b")):  # 0: on all three; 1: on a and c
+            ended(store, number, trigger=100 + number, answers=AGREE, replica="a")
+            for name in "bc":
                 decision = Decision.AGREE if name in agreeing else Decision.DEVIATION
-                store.add_replay(
-                    ReplayRecord(str(number), "a", name, trigger, AGREE[1], 0, decision)
-                )
+                replayed(store, number, "a", name, 100 + number, decision)
         summary = summarize(store)
     counts = {
         (one.first, one.second): (one.triggers.inputs, one.on_both, one.only_first, one.only_second)

@@ -1,7 +1,6 @@
 """Campaigns as data frames: what a notebook does with them gives the figures that `show` gives."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,15 +8,8 @@ from stores import ENDS, compared_campaign, replay_store, replicated_campaign
 
 import edgeflare
 from edgeflare.analysis import replay_summary, summarize, to_frames
-from edgeflare.campaign import demo_config
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("frames") / "digits"
-    return edgeflare.run_campaign(demo_config(seeds=5, out=out))
 
 
 def test_a_notebook_gets_the_figures_of_the_summary(demo):
@@ -25,13 +17,11 @@ def test_a_notebook_gets_the_figures_of_the_summary(demo):
     searched = frames.outcomes[frames.outcomes.searched]
     assert len(searched) == summary.searched == 5
     assert (searched.status == "found").mean() == summary.success_rate
-    assert summary.queries_found is not None
     assert searched.first_trigger_queries.median() == summary.queries_found.median
     assert frames.triggers.l2.median() == pytest.approx(summary.l2)
     pairs = frames.triggers.groupby(["original_label", "deployed_label"]).size()
-    assert pairs.to_dict() == {
-        (one.original, one.deployed): one.count for one in summary.label_pairs
-    }
+    expected = {(one.original, one.deployed): one.count for one in summary.label_pairs}
+    assert pairs.to_dict() == expected
     right = frames.seeds.original_label == frames.seeds.label
     assert int(right.sum()) == summary.original_right
     assert frames.telemetry.queries.sum() == sum(one.queries for one in summary.telemetry)
@@ -44,29 +34,32 @@ def test_scores_are_arrays_and_samples_can_be_fetched(demo):
     assert trigger.deployed_scores.argmax() == trigger.deployed_label
     assert np.stack(list(frames.seeds.deployed_scores)).shape == (5, 10)
     with Store.open(demo) as store:
-        seed, changed = (
-            store.get_sample(trigger.seed_sample),
-            store.get_sample(trigger.trigger_sample),
-        )
+        seed, changed = map(store.get_sample, (trigger.seed_sample, trigger.trigger_sample))
     assert trigger.l2 == pytest.approx(np.linalg.norm(changed.astype(float) - seed) / 255)
 
 
-def test_types_are_those_that_a_notebook_reckons_with(demo):
-    frames = to_frames(demo)
-    outcomes = frames.outcomes
+def test_types_are_those_that_a_notebook_reckons_with_also_where_there_are_no_rows(demo, tmp_path):
+    full = to_frames(demo)
+    with Store.create(tmp_path / "new", {}) as store:
+        frames = to_frames(store)
+    outcomes = full.outcomes
     assert outcomes.finished_at.dt.tz is not None
     assert outcomes.status.cat.categories.tolist()[:2] == ["found", "seed-deviates"]
     assert (outcomes.original_label.dtype, outcomes.l2.dtype) == ("Int64", "float64")
-    assert frames.telemetry.minute.dt.tz is not None
+    assert full.telemetry.minute.dt.tz is not None
     assert not any((outcomes[name].dtype == object) for name in outcomes)
+    for name in ("outcomes", "triggers", "seeds", "telemetry", "replays", "transfers"):
+        empty = getattr(frames, name)
+        assert len(empty) == 0
+        kinds = getattr(full, name).dtypes.astype(str).to_dict()
+        assert empty.dtypes.astype(str).to_dict() == kinds
 
 
 def test_of_several_campaigns_each_row_reports_its_own(demo, tmp_path):
     with replicated_campaign(tmp_path / "fleet") as store:
         frames = to_frames([demo, store])
         store.seed_count()  # an open store stays open
-    counts = frames.outcomes.campaign.value_counts().to_dict()
-    assert counts == {"digits": 5, "fleet": 5}
+    assert frames.outcomes.campaign.value_counts().to_dict() == {demo.name: 5, "fleet": 5}
     of_fleet = frames.transfers[frames.transfers.campaign == "fleet"]
     rates = of_fleet.groupby(["replica", "on_device"], observed=True).deviates.mean().to_dict()
     assert rates == {("pi #1", "jetson"): pytest.approx(2 / 3), ("jetson", "pi #1"): 0.5}
@@ -79,8 +72,7 @@ def test_a_replay_has_a_row_for_each_input_and_device(tmp_path, demo):
     replays = frames.replays
     assert set(replays.campaign) == {"replay"}
     assert len(replays) == len(summary.inputs) == 2 * len(ENDS)
-    counts = replays.state.value_counts().to_dict()
-    assert counts == summary.counts
+    assert replays.state.value_counts().to_dict() == summary.counts
     still = replays[(replays.id == "trigger:b") & (replays.device == "pi")].iloc[0]
     assert (still.original_label_before, still.deployed_label_before) == (0, 1)
     assert (still.original_label, still.deployed_label, still.l2) == (0, 1, 1.5)
@@ -91,18 +83,16 @@ def test_a_replay_has_a_row_for_each_input_and_device(tmp_path, demo):
     assert len(frames.transfers) == 0
 
 
-def test_a_campaign_named_twice_is_refused(demo):
-    with Store.open(demo) as store, pytest.raises(UsageError, match="named 2"):
-        to_frames([store, f"{demo.parent}/../{demo.parent.name}/{demo.name}"])
-
-
-def test_folders_of_one_name_are_distinguished(tmp_path):
-    for parent in ("a", "b"):
-        (tmp_path / parent).mkdir()
-        replicated_campaign(tmp_path / parent / "night").close()
-    frames = to_frames([tmp_path / "a" / "night", tmp_path / "b" / "night"])
+def test_folders_of_one_name_are_distinguished_and_one_named_twice_is_refused(tmp_path):
+    folders = [tmp_path / parent / "night" for parent in "ab"]
+    for folder in folders:
+        folder.parent.mkdir()
+        replicated_campaign(folder).close()
+    frames = to_frames(folders)
     assert frames.outcomes.campaign.nunique() == 2
-    assert str(tmp_path / "a" / "night") in set(frames.outcomes.campaign)
+    assert str(folders[0]) in set(frames.outcomes.campaign)
+    with Store.open(folders[0]) as store, pytest.raises(UsageError, match="named 2"):
+        to_frames([store, f"{folders[0]}/../night"])
 
 
 def test_causes_are_a_column(tmp_path):
@@ -111,25 +101,13 @@ def test_causes_are_a_column(tmp_path):
     assert causes == {"compression": 2, "hardware": 2, "not attributed": 2}
 
 
-def test_a_campaign_that_has_nothing_yet_gives_empty_frames_of_the_same_types(tmp_path, demo):
-    with Store.create(tmp_path / "new", {}) as store:
-        frames = to_frames(store)
-    full = to_frames(demo)
-    for name in ("outcomes", "triggers", "seeds", "telemetry", "replays", "transfers"):
-        empty = getattr(frames, name)
-        assert len(empty) == 0
-        others = getattr(full, name)
-        kinds = {column: str(kind) for column, kind in others.dtypes.items()}
-        assert {column: str(kind) for column, kind in empty.dtypes.items()} == kinds
-
-
 def test_what_every_status_leaves_out_is_missing_not_zero(finished):
-    outcomes = to_frames(finished).outcomes.set_index("seed_id")
+    frames = to_frames(finished)
+    outcomes = frames.outcomes.set_index("seed_id")
     assert outcomes.first_trigger_queries.isna().sum() == 5
     assert outcomes.original_label.isna()["digits/4.png"]
-    seeds = to_frames(finished).seeds
-    assert (len(seeds), seeds.decision.notna().sum()) == (10, 1)
-    assert seeds.original_scores[9] is None
+    assert (len(frames.seeds), frames.seeds.decision.notna().sum()) == (10, 1)
+    assert frames.seeds.original_scores[9] is None
 
 
 def test_no_pandas_and_no_campaign_are_reported_in_one_sentence(tmp_path, monkeypatch):

@@ -1,28 +1,22 @@
 """A deployed model held against healthy references, on simulated answers to a survey."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from stores import store_of
 
-from edgeflare.analysis import (
-    Soundness,
-    SurveyScores,
-    campaign_soundness,
-    check_limits,
-    judge,
-)
+from edgeflare.analysis import Soundness, SurveyScores, campaign_soundness, check_limits, judge
 from edgeflare.answers.oracles import LabelOracle
 from edgeflare.reports import report_text
 from edgeflare.store import (
     OutcomeRecord,
     ReferenceAnswer,
     SeedAnswer,
-    SeedInput,
     Store,
     SurveyRecord,
 )
@@ -74,57 +68,69 @@ def verdicts(results: list[Soundness]) -> Counter[str]:
 
 def test_a_healthy_model_is_hardly_ever_called_worse() -> None:
     """At 95 % confidence about 1 of 24 would be; the allowance keeps it well below that."""
-    results = []
-    for number in range(24):
-        survey = Survey(number, drift=0.01 if number % 2 else 0.05)
-        results.append(judge(survey.model(), survey.references()))
-    found = verdicts(results)
+    surveys = [Survey(number, drift=0.01 if number % 2 else 0.05) for number in range(24)]
+    found = verdicts([judge(one.model(), one.references()) for one in surveys])
     assert found["worse"] <= 1
     assert found["sound"] >= 19
-
-
-def test_the_original_itself_is_sound() -> None:
-    survey = Survey(1)
-    found = judge(survey.scores(np.zeros(300)), survey.references())
-    assert found.verdict == "sound"
-    assert found.drift == 0
-    assert found.excess == 0
-    assert found.unexplained == 0
 
 
 @pytest.mark.parametrize("rate", [0.03, 0.06])
 def test_deviations_that_no_reference_has_are_found(rate: float) -> None:
     """3 % of 300 inputs: 9 on average, each of them where all references agree."""
-    results = []
-    for number in range(10):
-        survey = Survey(number)
-        results.append(judge(survey.wrong_where(survey.draws < rate), survey.references()))
+    surveys = [Survey(number) for number in range(10)]
+    results = [judge(one.wrong_where(one.draws < rate), one.references()) for one in surveys]
     assert verdicts(results)["worse"] >= 9
     worse = next(one for one in results if one.verdict == "worse")
     assert worse.reasons[0] == "unexplained"
 
 
 def test_a_fault_on_few_inputs_is_never_called_sound() -> None:
-    results = []
-    for number in range(8):
-        survey = Survey(number, seeds=100, each=3)
-        chosen = np.zeros(300, np.bool_)
-        chosen[[0, 30, 90, 150]] = True  # of four seeds
-        results.append(judge(survey.wrong_where(chosen), survey.references()))
+    chosen = np.zeros(300, np.bool_)
+    chosen[[0, 30, 90, 150]] = True  # of four seeds
+    surveys = [Survey(number, seeds=100, each=3) for number in range(8)]
+    results = [judge(one.wrong_where(chosen), one.references()) for one in surveys]
     assert "sound" not in verdicts(results)
 
 
-def test_drift_without_a_deviation_is_found_too() -> None:
-    survey = Survey(3, drift=0.01)
-    references = survey.references()
-    drift = survey.model().total_variation
-    found = judge(survey.scores(np.minimum(drift + 0.2, 0.4)), references)
-    assert found.verdict == "worse"
-    assert found.unexplained == 0
-    assert found.excess is not None
-    assert found.allowed_excess is not None
-    assert found.excess > found.allowed_excess
-    assert found.reasons[0] == "excess"
+Drift = Callable[[Survey], NDArray[np.float64]]
+
+
+@pytest.mark.parametrize(
+    ("survey", "drift", "verdict", "reason", "unexplained"),
+    [
+        ({"seed": 1}, lambda survey: np.zeros(300), "sound", None, 0),  # the original itself
+        (
+            {"seed": 3, "drift": 0.01},  # drift without a deviation
+            lambda survey: np.minimum(survey.model().total_variation + 0.2, 0.4),
+            *("worse", "excess", 0),
+        ),
+        (
+            {"seed": 6, "seeds": 9, "each": 30},  # fewer than ten seeds tell nothing
+            lambda survey: np.full(270, 0.9),
+            *("cannot-tell", "too-few", None),
+        ),
+        (
+            {
+                "seed": 7
+            },  # inputs of one seed, which may be an odd one, are no evidence of their own
+            lambda survey: np.where([one == "s:3" for one in survey.seed_ids], 0.9, 0.01),
+            *("cannot-tell", None, 6),
+        ),
+    ],
+)
+def test_a_drift_is_judged(
+    survey: dict[str, Any], drift: Drift, verdict: str, reason: str | None, unexplained: int | None
+) -> None:
+    made = Survey(**survey)
+    references = made.references()
+    found = judge(made.scores(drift(made)), references)
+    assert found.verdict == verdict
+    assert reason in (None, found.reasons[0])
+    assert unexplained in (None, found.unexplained)
+    if survey["seed"] == 1:
+        assert (found.drift, found.excess) == (0, 0)
+    if reason == "excess":
+        assert found.excess > found.allowed_excess
 
 
 def test_one_family_alone_is_named() -> None:
@@ -140,28 +146,11 @@ def test_one_family_alone_is_named() -> None:
 def test_a_little_evidence_is_not_enough_and_says_how_much_more_would_be() -> None:
     survey = Survey(5, seeds=20, each=2)
     found = judge(survey.model(), survey.references())
-    assert found.verdict == "cannot-tell"
+    assert (found.verdict, found.reasons[-1]) == ("cannot-tell", "more-inputs")
     assert found.more_inputs is not None
     assert found.more_inputs > 0
-    assert found.reasons[-1] == "more-inputs"
     enough = Survey(5, seeds=20 + found.more_inputs, each=2)
     assert judge(enough.model(), enough.references()).verdict == "sound"
-
-
-def test_fewer_than_ten_seeds_tell_nothing() -> None:
-    survey = Survey(6, seeds=9, each=30)
-    found = judge(survey.scores(np.full(270, 0.9)), survey.references())
-    assert found.verdict == "cannot-tell"
-    assert found.reasons == ("too-few",)
-
-
-def test_inputs_of_one_seed_are_no_evidence_of_their_own() -> None:
-    """All wrong inputs lie in one seed of fifty: that may be an odd seed."""
-    survey = Survey(7)
-    chosen = np.array([seed_id == "s:3" for seed_id in survey.seed_ids])
-    found = judge(survey.wrong_where(chosen), survey.references())
-    assert found.unexplained == 6
-    assert found.verdict == "cannot-tell"
 
 
 def test_a_single_reference_will_do() -> None:
@@ -179,9 +168,7 @@ def test_without_probabilities_the_deviations_alone_decide() -> None:
     }
     healthy = survey.model()._replace(total_variation=nothing)
     found = judge(healthy, references)
-    assert found.verdict == "sound"
-    assert found.drift is None
-    assert found.excess is None
+    assert (found.verdict, found.drift, found.excess) == ("sound", None, None)
     faulty = survey.wrong_where(survey.draws < 0.1)._replace(total_variation=nothing)
     assert judge(faulty, references).verdict == "worse"
 
@@ -236,13 +223,14 @@ def fleet(tmp_path: Path) -> Iterator[Store]:
             replica=replica,
         )
 
-    with Store.create(tmp_path / "campaign", {"limits": {"verdict": "sound"}}) as store:
-        store.add_seeds(
-            SeedInput(seed, np.full((2, 2, 1), place, np.uint8)) for place, seed in enumerate(seeds)
-        )
-        store.state.replicas = ["pi", "board"]
-        about = {"kind": "campaign", "path": "elsewhere", "sha256": "0" * 64}
-        store.state.references = {"release": about}
+    about = {"kind": "campaign", "path": "elsewhere", "sha256": "0" * 64}
+    with store_of(
+        tmp_path / "campaign",
+        seeds=seeds,
+        replicas=["pi", "board"],
+        config={"limits": {"verdict": "sound"}},
+        references={"release": about},
+    ) as store:
         for seed in seeds:
             for replica in ("pi", "board"):
                 store.add_survey([answer(replica, seed, number) for number in range(4)], [])
@@ -295,18 +283,14 @@ class Seeds:
         self, folder: Path, *, labels: bool, limits: bool = True, unlabelled: int = 0
     ) -> None:
         self.names = [f"s{number}" for number in range(60)]
-        config = {"limits": {"verdict": "sound"}} if limits else {}
-        self.store = Store.create(folder, config)
-        self.store.add_seeds(
-            SeedInput(name, np.full((2, 2, 1), place, np.uint8), 0 if labels else None)
-            for place, name in enumerate(self.names)
-        )
         self.unlabelled = [f"u{number}" for number in range(unlabelled)]
-        self.store.add_seeds(
-            SeedInput(name, np.full((2, 2, 1), 100 + place, np.uint8))
-            for place, name in enumerate(self.unlabelled)
+        self.store = store_of(
+            folder,
+            seeds=[*self.names, *self.unlabelled],
+            label=lambda number: 0 if labels and number < 60 else None,
+            config={"limits": {"verdict": "sound"}} if limits else {},
+            finished=True,
         )
-        self.store.state.finished = True
 
     def answers(self, **counts: int) -> list[NDArray[np.float64] | None]:
         """So many answers of each kind, the others right."""
@@ -451,23 +435,26 @@ def test_a_tie_of_the_original_is_no_flip(tmp_path: Path) -> None:
     assert seeds.verdict()[:2] == ("sound", "kept")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "labels", "verdict"),
+    [(1, False, "sound"), (6, False, "cannot-tell"), (6, True, "worse")],
+)
 def test_a_campaign_whose_references_were_not_asked_about_the_seeds_is_judged(
-    tmp_path: Path,
+    tmp_path: Path, wrong: int, labels: bool, verdict: str
 ) -> None:
     """As those of earlier versions: by the survey while the seeds say nothing against it."""
-    for wrong, labels, verdict in (
-        (1, False, "sound"),
-        (6, False, "cannot-tell"),
-        (6, True, "worse"),
-    ):
-        seeds = Seeds(tmp_path / f"{wrong}{labels}", labels=labels)
-        seeds.deployed(wrong=wrong)
-        seeds.reference("int8", asked=False)
-        assert seeds.verdict()[0] == verdict
+    seeds = Seeds(tmp_path / "c", labels=labels)
+    seeds.deployed(wrong=wrong)
+    seeds.reference("int8", asked=False)
+    assert seeds.verdict()[0] == verdict
 
 
-def test_without_references_labels_alone_tell_that_a_model_is_worse(tmp_path: Path) -> None:
-    for wrong, labels, verdict in ((5, True, "worse"), (4, True, None), (9, False, None)):
-        seeds = Seeds(tmp_path / f"{wrong}{labels}", labels=labels, limits=False)
-        seeds.deployed(wrong=wrong)
-        assert seeds.verdict()[0] == verdict
+@pytest.mark.parametrize(
+    ("wrong", "labels", "verdict"), [(5, True, "worse"), (4, True, None), (9, False, None)]
+)
+def test_without_references_labels_alone_tell_that_a_model_is_worse(
+    tmp_path: Path, wrong: int, labels: bool, verdict: str | None
+) -> None:
+    seeds = Seeds(tmp_path / "c", labels=labels, limits=False)
+    seeds.deployed(wrong=wrong)
+    assert seeds.verdict()[0] == verdict

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from plugin_distributions import install_corruption, write_distribution
+from stores import store_of
 
 from edgeflare.analysis import SurveyFigures, check_limits, survey_figures
 from edgeflare.campaign import LimitsConfig
@@ -22,7 +23,7 @@ from edgeflare.reports.survey.document import (
     worst_table,
 )
 from edgeflare.statistics import clustered_interval
-from edgeflare.store import SeedAnswer, SeedInput, Store, SurveyedSeed, SurveyRecord
+from edgeflare.store import Store, SurveyedSeed, SurveyRecord
 from edgeflare.survey import families_for
 from edgeflare.types import Decision
 
@@ -34,15 +35,11 @@ SURE, OTHER, BROKEN = np.array([0.9, 0.1]), np.array([0.3, 0.7]), np.array([np.n
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """Four seeds, all answered."""
-    settings = {"survey": {"enabled": True, "sure": 0.3}, "search": {"strategy": "none"}}
-    with Store.create(tmp_path / "campaign", settings) as created:
-        names = [f"s{number}" for number in range(4)]
-        created.add_seeds(
-            SeedInput(name, np.full((8, 8, 1), 30 * place, np.uint8))
-            for place, name in enumerate(names)
-        )
-        created.add_seed_answers([SeedAnswer(name, SURE, SURE, Decision.AGREE) for name in names])
-        yield created
+    config = {"survey": {"enabled": True, "sure": 0.3}, "search": {"strategy": "none"}}
+    names = [f"s{number}" for number in range(4)]
+    about = {"seeds": names, "answers": (SURE, SURE), "config": config}
+    with store_of(tmp_path / "campaign", sample=lambda place: IMAGE + 30 * place, **about) as made:
+        yield made
 
 
 def record(seed: str, number: int, family: str, severity: int, **changes: Any) -> SurveyRecord:
@@ -61,21 +58,9 @@ def record(seed: str, number: int, family: str, severity: int, **changes: Any) -
 
 
 def deviation(seed: str, number: int, family: str, severity: int, **changes: Any) -> SurveyRecord:
-    return record(
-        seed,
-        number,
-        family,
-        severity,
-        **{
-            "deployed": OTHER,
-            "decision": Decision.DEVIATION,
-            "deployed_margin": 0.4,
-            "total_variation": 0.625,
-            "confident_deviation": True,
-            "confirmed": 2,
-            **changes,
-        },
-    )
+    values = {"deployed": OTHER, "decision": Decision.DEVIATION, "deployed_margin": 0.4}
+    values |= {"total_variation": 0.625, "confident_deviation": True, "confirmed": 2}
+    return record(seed, number, family, severity, **values | changes)
 
 
 def add(store: Store, seed: str, records: Sequence[SurveyRecord]) -> None:
@@ -100,37 +85,23 @@ def test_without_a_survey_there_are_no_figures(store: Store) -> None:
 
 
 def test_rates_count_confirmed_deviations_among_the_inputs_that_were_answered(store: Store) -> None:
-    add(
-        store,
-        "s0",
-        [
-            deviation("s0", 0, "gain", 5),
-            record("s0", 1, "noise", 2),
-            deviation("s0", 2, "gain", 1, confident_deviation=False, confirmed=1),
-        ],
-    )
-    add(
-        store,
-        "s1",
-        [
-            record("s1", 0, "gain", 5, deployed=None, decision=Decision.UNDECIDED),
-            deviation("s1", 1, "noise", 5, deployed=BROKEN, decision=Decision.NONFINITE),
-        ],
-    )
+    unsteady = deviation("s0", 2, "gain", 1, confident_deviation=False, confirmed=1)
+    add(store, "s0", [deviation("s0", 0, "gain", 5), record("s0", 1, "noise", 2), unsteady])
+    silent = record("s1", 0, "gain", 5, deployed=None, decision=Decision.UNDECIDED)
+    broken = deviation("s1", 1, "noise", 5, deployed=BROKEN, decision=Decision.NONFINITE)
+    add(store, "s1", [silent, broken])
     add(store, "s2", [])
     found = figures(store)
-    assert found.overall is not None
     assert (found.overall.deviations, found.overall.inputs, found.overall.seeds) == (2, 4, 2)
     assert (found.overall.low, found.overall.high) == clustered_interval([1, 1], [3, 1])
     assert (found.unstable, found.failed, found.nonfinite) == (1, 1, 1)
     assert (found.seeds, found.seeds_in_all, found.seeds_unsure) == (3, 4, 1)
     assert not found.finished
     assert {one.family: one.rate.inputs for one in found.by_family} == {"gain": 2, "noise": 2}
-    assert [(one.severity, one.rate.deviations) for one in found.by_severity] == [
-        (1, 0),
-        (2, 0),
-        (5, 2),
-    ]
+    deviations = [(one.severity, one.rate.deviations) for one in found.by_severity]
+    assert deviations == [(1, 0), (2, 0), (5, 2)]
+    # over all answered inputs
+    assert found.mean_total_variation == pytest.approx((3 * 0.625 + 0.125) / 4)
     assert found.queries == {"survey": 5, "confirmation": 0, "host_only": 12}
 
 
@@ -151,16 +122,10 @@ def test_an_input_that_is_made_from_several_seeds_counts_once(store: Store) -> N
     for seed in ("s1", "s2"):
         add(store, seed, [deviation(seed, 0, "gain", 5, **white)])
     found = figures(store)
-    assert found.overall is not None
     assert (found.overall.deviations, found.overall.inputs, found.repeated) == (1, 2, 2)
     assert found.seeds_unsure == 0
     assert found.mean_total_variation == pytest.approx((1 + 0.125) / 2)
     assert len(found.worst) == 2
-
-
-def test_mean_total_variation_is_over_all_answered_inputs(store: Store) -> None:
-    add(store, "s0", [record("s0", 0, "gain", 1), deviation("s0", 1, "noise", 1)])
-    assert figures(store).mean_total_variation == pytest.approx((0.125 + 0.625) / 2)
 
 
 def test_a_broken_plugin_leaves_other_families_their_words(
@@ -181,7 +146,6 @@ def test_families_without_a_deviation_share_one_rate(store: Store) -> None:
     add(store, "s0", [deviation("s0", 0, "gain", 1), record("s0", 1, "noise", 2)])
     add(store, "s1", [record("s1", 0, "mix", 3), record("s1", 1, "noise", 4)])
     found = figures(store)
-    assert found.others is not None
     assert (found.others.deviations, found.others.inputs, found.others.seeds) == (0, 3, 2)
     tables = [one for one in survey_blocks(found) if isinstance(one, Table)]
     assert [one.family for one in tables[0].rows] == ["gain", "2 families without one"]
@@ -190,16 +154,11 @@ def test_families_without_a_deviation_share_one_rate(store: Store) -> None:
 def test_the_worst_come_first_by_the_smaller_margin_then_the_others_by_distance(
     store: Store,
 ) -> None:
-    add(
-        store,
-        "s0",
-        [
-            record("s0", 0, "gain", 1, total_variation=0.3),
-            deviation("s0", 1, "gain", 2, deployed_margin=0.1),
-            deviation("s0", 2, "gain", 3, deployed_margin=0.6),
-            record("s0", 3, "gain", 4, total_variation=0.6),
-        ],
+    agreeing = [record("s0", n, "gain", 1, total_variation=far) for n, far in ((0, 0.3), (3, 0.6))]
+    narrow, wide = (
+        deviation("s0", n, "gain", 2, deployed_margin=far) for n, far in ((1, 0.1), (2, 0.6))
     )
+    add(store, "s0", [*agreeing, narrow, wide])
     assert [one.number for one in figures(store).worst] == [2, 1, 3, 0]
 
 
@@ -247,7 +206,6 @@ def test_devices_that_surveyed_for_themselves_have_a_rate_each(store: Store) -> 
         ("nano", 0),
         ("pi", 1),
     ]
-    assert found.overall is not None
     assert (found.overall.inputs, found.overall.seeds) == (2, 1)
 
 
@@ -258,16 +216,11 @@ def test_devices_that_surveyed_for_themselves_have_a_rate_each(store: Store) -> 
 def test_a_limit_of_the_rate_is_kept_crossed_or_undecided(
     tmp_path: Path, deviating: int, limit: float, state: str
 ) -> None:
-    with Store.create(tmp_path / "many", {"survey": {"sure": 0.3}}) as store:
-        names = [f"s{number}" for number in range(300)]
-        store.add_seeds(SeedInput(name, IMAGE) for name in names)
-        for place, name in enumerate(names):
+    config = {"survey": {"sure": 0.3}}
+    with store_of(tmp_path / "many", seeds=300, config=config, finished=True) as store:
+        for place in range(300):
             made = deviation if place < deviating else record
-            add(store, name, [made(name, 0, "gain", 5)])
-        store.state.finished = True
+            add(store, name := f"s/{place}.png", [made(name, 0, "gain", 5)])
         (check,) = check_limits(store, LimitsConfig(max_confident_deviation=limit))
-    assert {"crossed": check.crossed, "undecided": check.undecided} == {
-        "crossed": state == "crossed",
-        "undecided": state == "undecided",
-    }
+    assert (check.crossed, check.undecided) == (state == "crossed", state == "undecided")
     assert ("inputs narrow" in check.words) == (state == "undecided")

@@ -477,6 +477,10 @@ class TestValues:
         assert VALUES.fits(numbers(), numbers(3))
         assert VALUES.fits(numbers(3), numbers())
         assert VALUES.to_json(numbers()) == {"shape": [0]}
+        square = Values(np.zeros((4, 4)))
+        for pair in ((numbers(1), numbers(1, 2)), (square, Values(np.zeros((1, 4))))):
+            with pytest.raises(ValueError, match="two kinds"):
+                check_same_kind(*pair)
 
     @pytest.mark.parametrize(("size", "kept"), [(1024, 1024), (1025, 513), (2048, 1024)])
     def test_a_state_of_a_search_has_few_numbers(self, size: int, kept: int) -> None:

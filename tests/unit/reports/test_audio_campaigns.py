@@ -11,14 +11,7 @@ import pytest
 import soundfile
 from page_stores import KEYWORDS, LINES, RATE, Found, audio_campaign, texts
 
-from edgeflare import (
-    UsageError,
-    export_campaign,
-    rank_campaigns,
-    report_text,
-    summarize,
-    to_frames,
-)
+from edgeflare import UsageError, export_campaign, rank_campaigns, report_text, summarize, to_frames
 from edgeflare.analysis import add_to_corpus, corpus_summary, load_class_names
 from edgeflare.cli.display.tables import print_summary
 from edgeflare.reports import corpus_document, print_document

@@ -2,15 +2,13 @@
 
 import xml.etree.ElementTree as ET
 
-import numpy as np
 import pytest
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
-from stores import compared_campaign
+from stores import compared_campaign, store_of
 
 from edgeflare.analysis import LimitCheck
 from edgeflare.analysis.limits import LimitFigures
 from edgeflare.reports import report_text
-from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
 
@@ -87,12 +85,9 @@ def test_each_device_that_searched_for_itself_has_a_suite(tmp_path):
 
 def test_whatever_names_and_details_hold_the_document_can_be_read(tmp_path):
     name = 'a\x00b\x1b[31m"<&>\n\ud7ff\uffff🦆.png'
-    with Store.create(tmp_path / "c", {}) as store:
-        store.add_seeds([SeedInput(name, np.zeros((2, 2, 1), np.uint8))])
-        store.add_outcome(
-            OutcomeRecord(name, Status.FAILED, 0, detail="]]> \x08 died\x0c", device_name="pi\x01")
-        )
-        store.state.finished = True
+    end = {"seed": name, "status": Status.FAILED, "device_name": "pi\x01"}
+    end["detail"] = "]]> \x08 died\x0c"
+    with store_of(tmp_path / "c", [end], seeds=[name], finished=True) as store:
         ((suite_name, suite),) = suites(store).items()
     (case,) = suite
     assert suite_name == "pi\ufffd"

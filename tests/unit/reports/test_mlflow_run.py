@@ -74,10 +74,7 @@ def test_without_mlflow_the_sentence_says_what_to_install(
     every_status, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    with (
-        every_status() as store,
-        pytest.raises(UsageError, match=r"^--mlflow"),
-    ):
+    with every_status() as store, pytest.raises(UsageError, match=r"^--mlflow"):
         log_to_mlflow(store)
 
 

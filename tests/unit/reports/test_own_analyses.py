@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stores import compared_campaign
+from stores import compared_campaign, store_of
 
 from edgeflare.analysis import RunContext, analysis, run_analysis, sections_of
 from edgeflare.errors import UsageError
-from edgeflare.store import SeedAnswer, SeedInput, Store
+from edgeflare.store import Store
 from edgeflare.types import Decision
 
 LOST = 6
@@ -18,17 +18,10 @@ LOST = 6
 def fallen(tmp_path: Path) -> Path:
     """A campaign without references, whose deployed model loses labelled seeds."""
     sure, other = np.array([0.1, 0.9]), np.array([0.9, 0.1])
-    with Store.create(tmp_path / "fallen", {}) as store:
-        image = np.zeros((2, 2, 1), np.uint8)
-        store.add_seeds(SeedInput(f"{n}.png", image, 1) for n in range(2 * LOST))
-        store.add_seed_answers(
-            SeedAnswer(
-                f"{n}.png",
-                sure,
-                *((other, Decision.DEVIATION) if n < LOST else (sure, Decision.AGREE)),
-            )
-            for n in range(2 * LOST)
-        )
+    lost = sure, other, Decision.DEVIATION
+    about = {"seeds": 2 * LOST, "label": lambda number: 1}
+    answers = {"answers": lambda number: lost if number < LOST else (sure, sure)}
+    store_of(tmp_path / "fallen", **about, **answers).close()
     return tmp_path / "fallen"
 
 

@@ -7,9 +7,8 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import datetime, timezone
 
-import numpy as np
 import pytest
-from stores import compared_campaign, pooled_campaign, replay_store
+from stores import ENDS, ended, replay_store, store_of
 
 from edgeflare import write_html_report
 from edgeflare.analysis import summarize
@@ -18,7 +17,7 @@ from edgeflare.errors import StoreError, UsageError
 from edgeflare.reports import report_text
 from edgeflare.reports.render.records import CSV_COLUMNS
 from edgeflare.reports.telemetry import write_minutes
-from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.store import Store
 from edgeflare.types import Status
 
 FINDINGS = ["near", "far", "seed-deviates", "unstable", "nonfinite"]
@@ -71,20 +70,17 @@ def test_pandas_reads_the_lines_back(demo):
     assert pd.to_datetime(table.finished_at).dt.tz is not None
 
 
+def rows_of(store, **options):
+    return list(csv.DictReader(io.StringIO(report_text(store, "csv", **options), newline="")))
+
+
 def test_of_a_replay_every_input_has_a_line_as_it_was_stored(tmp_path):
     with replay_store(tmp_path / "replay") as store:
-        text = report_text(store, "csv", class_names=["zero", "one", "two"])
-    rows = {row["seed_id"]: row for row in csv.DictReader(io.StringIO(text))}
-    assert {name: row["state"] for name, row in rows.items()} == {
-        "trigger:a": "fixed",
-        "trigger:b": "still",
-        "trigger:c": "fixed",
-        "trigger:d": "unstable",
-        "trigger:e": "failed",
-        "trigger:f": "nonfinite",
-        "seed:g": "new",
-        "seed:h": "agrees",
-    }
+        listed = rows_of(store, class_names=["zero", "one", "two"])
+    rows = {row["seed_id"]: row for row in listed}
+    states = ("fixed", "still", "fixed", "unstable", "failed", "nonfinite", "new", "agrees")
+    expected = dict(zip(ENDS, states, strict=True))
+    assert {name: row["state"] for name, row in rows.items()} == expected
     fixed, still, failed = rows["trigger:a"], rows["trigger:b"], rows["trigger:e"]
     for row in (fixed, still, failed):
         assert (row["original_label_before"], row["deployed_label_before"]) == ("0", "1")
@@ -96,60 +92,46 @@ def test_of_a_replay_every_input_has_a_line_as_it_was_stored(tmp_path):
     assert (rows["seed:g"]["l2"], rows["seed:g"]["linf"]) == ("0.0", "0")
 
 
-def test_a_line_break_or_a_quote_does_not_break_the_table(tmp_path):
-    names = ['a,"b".png', "line\nbreak.png", "old\rbreak.png", "=1+1"]
-    with Store.create(tmp_path / "c", {}) as store:
-        store.add_seeds(SeedInput(name, np.zeros((2, 2, 1), np.uint8)) for name in names)
-        for name in names:
-            store.add_outcome(OutcomeRecord(name, Status.UNSTABLE, 0, detail='he said:\n"no"'))
-        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"), newline="")))
-    assert [row["seed_id"] for row in rows] == [
-        *(name.replace("\r", "\n") for name in names[:3]),
-        "'=1+1",
-    ]
-    assert {row["detail"] for row in rows} == {'he said:\n"no"'}
-
-
-@pytest.mark.parametrize("name", ["=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
-def test_no_text_is_a_formula_for_a_spreadsheet(tmp_path, name):
-    image = np.zeros((2, 2, 1), np.uint8)
-    with Store.create(tmp_path / "c", {}) as store:
-        store.add_seeds([SeedInput(name, image), SeedInput("-3.5", image)])
-        for seed in (name, "-3.5"):
-            store.add_outcome(
-                OutcomeRecord(seed, Status.UNSTABLE, 0, device_name=name, detail=name)
-            )
-        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"), newline="")))
-    told = name.replace("\r", "\n")
-    assert [row["seed_id"] for row in rows] == [f"'{told}", "-3.5"]
-    assert {(row["device_name"], row["detail"]) for row in rows} == {(f"'{told}", f"'{told}")}
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        *((name, f"'{name}") for name in ("=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\n=1")),
+        ("\r=1", "'\n=1"),
+        ("-3.5", "-3.5"),
+        ('a,"b".png', 'a,"b".png'),
+        ("line\nbreak.png", "line\nbreak.png"),
+        ("old\rbreak.png", "old\nbreak.png"),
+    ],
+)
+def test_no_text_breaks_a_table_or_is_a_formula_for_a_spreadsheet(tmp_path, name, told):
+    end = {"seed": name, "status": Status.UNSTABLE, "device_name": name, "detail": name}
+    with store_of(tmp_path / "c", [end], seeds=[name]) as store:
+        (row,) = rows_of(store)
+    assert {row["seed_id"], row["device_name"], row["detail"]} == {told}
     minute = DeviceMinute(device=name, minute=datetime(2026, 1, 2, tzinfo=timezone.utc))
     file = io.StringIO(newline="")
     write_minutes(file, [minute])
-    assert next(csv.DictReader(io.StringIO(file.getvalue(), newline="")))["device"] == f"'{told}"
+    assert next(csv.DictReader(io.StringIO(file.getvalue(), newline="")))["device"] == told
 
 
 HOSTILE = "\x1b]0;x\x07\x9b2J\u202e|`<script>alert(1)</script>\n\n# `</system-out>[a](b) ``` &lt; $x$ \x00"
 
 
 def test_no_text_of_a_campaign_breaks_a_report_or_reaches_a_terminal_as_a_command(tmp_path):
-    with Store.create(tmp_path / "c", {"search": {"strategy": HOSTILE}}) as store:
-        seeds = [SeedInput(f"{n}{HOSTILE}", np.full((2, 2, 1), n, np.uint8), 0) for n in range(3)]
-        store.add_seeds(seeds)
-        device = store.add_device({"board": HOSTILE}, HOSTILE)
-        store.set_models({"name": HOSTILE, "sha256": HOSTILE}, {"name": HOSTILE})
+    seeds = [f"{n}{HOSTILE}" for n in range(3)]
+    with store_of(
+        tmp_path / "c",
+        seeds=seeds,
+        config={"search": {"strategy": HOSTILE}},
+        models=({"name": HOSTILE, "sha256": HOSTILE}, {"name": HOSTILE}),
+        devices={HOSTILE: {"board": HOSTILE}},
+    ) as store:
         store.add_notice(HOSTILE)
-        common = {"device": device, "device_name": HOSTILE, "detail": HOSTILE, "search_queries": 1}
-        trigger = {
-            "trigger": store.put_sample(np.full((2, 2, 1), 9, np.uint8)),
-            "original_label": 0,
-            "deployed_label": 1,
-            "l2": 1.0,
-            "linf": 1,
-        }
-        store.add_outcome(OutcomeRecord(seeds[0].id, Status.FOUND, 0, **common, **trigger))
-        store.add_outcome(OutcomeRecord(seeds[1].id, Status.FAILED, 0, **common))
-        store.add_outcome(OutcomeRecord(seeds[2].id, Status.GAVE_UP, 0, **common))
+        trigger = {"original_label": 0, "deployed_label": 1, "l2": 1.0, "linf": 1, "trigger": 9}
+        for name, status in zip(seeds, (Status.FOUND, Status.FAILED, Status.GAVE_UP), strict=True):
+            more = trigger if status is Status.FOUND else {}
+            common = {"device": HOSTILE, "detail": HOSTILE, "search_queries": 1}
+            ended(store, name, status, **common, **more)
         names = [HOSTILE, f"other {HOSTILE}"]
         write_html_report(store, tmp_path / "page.html", class_names=names)
         comment, cases = (
@@ -179,67 +161,24 @@ def test_names_that_are_no_utf_8_can_be_written(every_status, form):
     text.encode()
 
 
-def test_causes_reach_every_report(tmp_path):
-    with compared_campaign(tmp_path / "c", {"board": "pi"}, {"board": "jetson"}) as store:
-        rows = list(csv.DictReader(io.StringIO(report_text(store, "csv"))))
-        comment = report_text(store, "markdown")
-    causes = [row["cause"] for row in rows]
-    assert causes[:4] == ["compression", "compression", "hardware", "hardware"]
-    assert re.search(r"\| s/1.png on host \|.*\| hardware \|", comment)
-
-
-def test_every_row_of_a_comment_has_as_many_cells_as_its_header(every_status):
-    with every_status(limits={"min_l2": 1.0}) as store:
-        store.add_notice("a | pipe, <b>bold</b> and\na line")
-        text = report_text(store, "markdown", class_names=["a|b", "<img>", "*c*"])
-    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
-    assert len(tables) == 4
-    for rows in tables:
-        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows
-    assert "a\\|b -\\> \\<img\\>" in text
-    assert "pipe, \\<b\\>bold\\</b\\>" in text
-    assert "<img>" not in text.replace("\\<img\\>", "")
-
-
 def test_a_comment_stays_short_and_says_how_much_more_there_is(tmp_path):
-    with Store.create(tmp_path / "c", {}) as store:
-        store.add_seeds(SeedInput(f"s{n}", np.zeros((2, 2, 1), np.uint8)) for n in range(300))
-        trigger = store.put_sample(np.ones((2, 2, 1), np.uint8))
-        for number in range(300):
-            store.add_outcome(
-                OutcomeRecord(
-                    f"s{number}",
-                    Status.FOUND,
-                    0,
-                    search_queries=1,
-                    trigger=trigger,
-                    original_label=number % 30,
-                    deployed_label=number % 30 + 1,
-                )
-            )
+    about = {"trigger": 1, "search_queries": 1}
+    pairs = [{"original_label": n % 30, "deployed_label": n % 30 + 1} for n in range(300)]
+    ends = [{"seed": n, **about, **pair} for n, pair in enumerate(pairs)]
+    with store_of(tmp_path / "c", ends, seeds=300) as store:
         text = report_text(store, "markdown")
     assert "20 more pairs" in text
     assert len(text) < 4000
 
 
-@pytest.mark.parametrize("form", ["junit", "json", "markdown", "csv"])
-def test_a_campaign_of_a_fleet_makes_every_report(tmp_path, form):
-    with pooled_campaign(tmp_path / "c") as store:
-        text = report_text(store, form)
-    assert "s/0.png" in text
-    assert text.endswith("\n")
-
-
-def test_another_format_or_no_campaign_is_refused(tmp_path, every_status):
-    with every_status() as store, pytest.raises(UsageError, match="junit, json"):
-        report_text(store, "pdf")
+def test_another_format_no_campaign_or_too_few_names_are_refused(tmp_path, every_status):
+    with every_status() as store:
+        with pytest.raises(UsageError, match="junit, json"):
+            report_text(store, "pdf")
+        with pytest.raises(UsageError, match="3 classes"):
+            report_text(store, "csv", class_names=["cat", "dog"])
     with pytest.raises(StoreError, match="campaign folder"):
         report_text(tmp_path / "nothing", "csv")
-
-
-def test_given_names_must_be_enough(every_status):
-    with every_status() as store, pytest.raises(UsageError, match="3 classes"):
-        report_text(store, "csv", class_names=["cat", "dog"])
 
 
 def test_by_default_the_campaigns_own_label_mapping_is_used_while_it_is_there(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stores import ended, store_of
 
 from edgeflare.analysis import summarize
 from edgeflare.cli.display.tables import print_summary
 from edgeflare.reports import export_campaign
-from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
 JPEG = {"operator": "jpeg", "params": {"quality": 37}}
@@ -21,26 +21,12 @@ GONE = {"operator": "operator-that-was-uninstalled", "params": {"size": 3}}
 
 def campaign(folder: Path, steps: Sequence[Sequence[dict[str, Any]]]) -> Path:
     """A campaign whose seed n was found by steps[n]; the last seed's search ended first, with nothing after it."""
-    with Store.create(folder, {}, environment={}) as store:
-        ids = [f"set/{number}.png" for number in range(len(steps) + 1)]
-        store.add_seeds(SeedInput(name, np.full((8, 8, 1), 9, np.uint8)) for name in ids)
-        model = {"name": "m.onnx", "sha256": "aa", "runtime": {"name": "onnx", "version": "1"}}
-        store.set_models(model, model)
-        trigger = store.put_sample(np.full((8, 8, 1), 10, np.uint8))
-        store.add_outcome(OutcomeRecord(ids[-1], Status.EXHAUSTED, 0, mutations=[JPEG]))
+    ids = [f"set/{number}.png" for number in range(len(steps) + 1)]
+    both = {"answers": (np.array([0.9, 0.1]), np.array([0.1, 0.9]))}
+    with store_of(folder, seeds=ids) as store:
+        ended(store, ids[-1], Status.EXHAUSTED, mutations=[JPEG])
         for name, mutations in reversed(list(zip(ids, steps, strict=False))):
-            store.add_outcome(
-                OutcomeRecord(
-                    *(name, Status.FOUND, 0),
-                    search_queries=1,
-                    trigger=trigger,
-                    original=np.array([0.9, 0.1]),
-                    deployed=np.array([0.1, 0.9]),
-                    original_label=0,
-                    deployed_label=1,
-                    mutations=mutations,
-                )
-            )
+            ended(store, name, trigger=10, search_queries=1, mutations=mutations, **both)
     return folder
 
 
@@ -50,15 +36,10 @@ def test_corruptions_count_by_triggering_input_most_frequent_first(tmp_path: Pat
     assert list(summary.corruptions.items()) == [("rotation", 2), ("jpeg", 1)]
     told = json.loads(json.dumps(summary.to_json()))
     assert told["corruptions"] == {"rotation": 2, "jpeg": 1}
+    turned = "rotated by 4.2 degrees counter-clockwise"
     assert [one["words"] for one in told["triggers"]] == [
-        [
-            "JPEG quality 37",
-            "rotated by 4.2 degrees counter-clockwise",
-            "JPEG quality 37",
-        ],
-        ["rotated by 4.2 degrees counter-clockwise"],
-        ["operator-that-was-uninstalled (size=3)"],
-        [],
+        *(["JPEG quality 37", turned, "JPEG quality 37"], [turned]),
+        *(["operator-that-was-uninstalled (size=3)"], []),
     ]
 
 

@@ -1,17 +1,17 @@
 """Columns have what the records have, for every kind of campaign."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from page_stores import audio_campaign, many_triggers
-from stores import finished  # noqa: F401
+from stores import ended, finished, ran  # noqa: F401
 
 from edgeflare.answers.metrics import top_label
 from edgeflare.store import OutcomeRecord, SeedInput, Store, SurveyedSeed, SurveyRecord
-from edgeflare.types import Decision, FrontPoint, Status
+from edgeflare.types import Decision, FrontPoint
 
 COUNTS = ("seed_queries", "search_queries", "confirmation_queries", "host_only_queries")
 OPTIONAL = ("original_label", "deployed_label", "original_margin", "deployed_margin", "l2", "linf")
@@ -63,28 +63,15 @@ def test_of_a_campaign_that_ended_in_every_way(finished: Store) -> None:  # noqa
     check(finished)
 
 
-def test_of_two_devices(tmp_path: Path) -> None:
-    with Store.open(many_triggers(tmp_path / "campaign", 300)) as store:
-        check(store)
-
-
-@pytest.mark.parametrize("kind", ["keywords", "speech"])
-def test_of_audio(tmp_path: Path, kind: str) -> None:
-    with Store.open(audio_campaign(tmp_path / "campaign", kind)[0]) as store:
+@pytest.mark.parametrize("name", ["replicate", "transcripts", "audio"])
+def test_of_campaigns_that_ran(ran: Callable[[str], Path], name: str) -> None:  # noqa: F811
+    with Store.open(ran(name)) as store:
         check(store)
 
 
 def test_queries_to_the_first_trigger_are_not_those_to_the_severest(store: Store) -> None:
-    store.add_outcome(
-        OutcomeRecord(
-            "a",
-            Status.FOUND,
-            0,
-            search_queries=9,
-            trigger=store.put_sample(np.ones((2, 2, 1), np.uint8)),
-            front=(FrontPoint(4, 0.1, 1.0, 2), FrontPoint(9, 0.2, 1.5, 3)),
-        )
-    )
+    front = FrontPoint(4, 0.1, 1.0, 2), FrontPoint(9, 0.2, 1.5, 3)
+    ended(store, "a", trigger=1, search_queries=9, front=front)
     assert store.columns.outcomes().first_queries.tolist() == [4]
 
 

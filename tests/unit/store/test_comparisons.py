@@ -41,33 +41,20 @@ def test_every_seed_comes_once_in_order_with_all_answers(tmp_path, database):
 def test_an_own_finding_counts_more_than_a_replay_and_no_answer_is_left_out(tmp_path, database):
     with Store.create(tmp_path / "c", {}, database=database) as store:
         store.add_seeds(SeedInput(f"{n}", image(n)) for n in range(SEEDS))
-        device = store.add_device({}, "a")
         same, other = store.put_sample(image(200)), store.put_sample(image(201))
+        seed, both = f"{SEEDS - 1}", {"original": ORIGINAL, "deployed": scores(1)}
         for name, status, trigger in (
             ("a", Status.FOUND, same),
             ("b", Status.FOUND, same),
             ("c", Status.UNSTABLE, other),
         ):
-            store.add_outcome(
-                OutcomeRecord(
-                    f"{SEEDS - 1}",
-                    status,
-                    0,
-                    device=device,
-                    replica=name,
-                    trigger=trigger,
-                    original=ORIGINAL,
-                    deployed=scores(1),
-                )
-            )
+            store.add_outcome(OutcomeRecord(seed, status, 0, replica=name, trigger=trigger, **both))
         for replica, on_device, answer, decision in (
             ("a", "b", scores(9), Decision.TIE),
             ("a", "c", np.empty(0), Decision.UNDECIDED),
             ("b", "c", scores(3), Decision.AGREE),
         ):
-            store.add_replay(
-                ReplayRecord(f"{SEEDS - 1}", replica, on_device, same, answer, None, decision)
-            )
+            store.add_replay(ReplayRecord(seed, replica, on_device, same, answer, None, decision))
         *before, last = store.comparisons(["a", "b", "c"])
     assert not any(one.triggers for one in before)
     assert set(last.triggers) == {same}

@@ -53,8 +53,7 @@ def test_a_broken_store_fails_alone_with_one_sentence(tmp_path: Path, site: Path
 
 
 @pytest.mark.parametrize(
-    ("there", "words"),
-    [(None, "postgresql://"), (object(), "database server")],
+    ("there", "words"), [(None, "postgresql://"), (object(), "database server")]
 )
 def test_a_database_of_no_or_another_distribution(
     monkeypatch: pytest.MonkeyPatch, there: object, words: str

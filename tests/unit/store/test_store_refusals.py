@@ -30,13 +30,6 @@ def change(store, statement):
     engine.dispose()
 
 
-def test_one_that_was_interrupted_before_it_began(tmp_path):
-    (tmp_path / "torn").mkdir()
-    (tmp_path / "torn" / "campaign.sqlite.new").write_bytes(b"")
-    with pytest.raises(StoreError, match="interrupted before"):
-        Store.open(tmp_path / "torn")
-
-
 def test_creating_where_something_is(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("precious")
@@ -91,15 +84,25 @@ def test_a_creation_that_failed_can_be_tried_again(tmp_path):
     Store.create(tmp_path / "c", {"seed": 1}).close()
 
 
-def test_opening_what_is_no_campaign(tmp_path):
-    with pytest.raises(StoreError, match="campaign folder"):
-        Store.open(tmp_path / "missing")
-    with pytest.raises(StoreError, match=r"campaign\.sqlite"):
-        Store.open(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "campaign.sqlite")) as connection:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing", "campaign folder"),
+        ("empty", r"campaign\.sqlite"),
+        ("torn", "interrupted before"),
+        ("theirs", "another program's"),
+        ("bytes", "is damaged"),
+    ],
+)
+def test_opening_what_is_no_campaign(tmp_path, name, words):
+    for folder in ("empty", "torn", "theirs", "bytes"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "torn" / "campaign.sqlite.new").write_bytes(b"")
+    (tmp_path / "bytes" / "campaign.sqlite").write_bytes(b"x" * 5000)
+    with closing(sqlite3.connect(tmp_path / "theirs" / "campaign.sqlite")) as connection:
         connection.execute("create table recipes (name text)")
-    with pytest.raises(StoreError, match="another program's"):
-        Store.open(tmp_path)
+    with pytest.raises(StoreError, match=words):
+        Store.open(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +116,6 @@ def test_a_schema_for_which_there_is_no_migration(store, version, words):
     change(store, f"update meta set schema_version = {version}, program_version = '9.9'")
     with pytest.raises(StoreError, match=words):
         Store.open(store.folder)
-
-
-def test_a_database_of_other_bytes(tmp_path):
-    (tmp_path / "campaign.sqlite").write_bytes(b"x" * 5000)
-    with pytest.raises(StoreError, match="is damaged"):
-        Store.open(tmp_path)
 
 
 def test_a_database_with_a_hole_in_it(sqlite_store):
@@ -143,25 +140,39 @@ def test_a_seed_has_one_outcome(store):
     assert [outcome.status for outcome in store.outcomes()] == [Status.EXHAUSTED, Status.TIMEOUT]
 
 
-def test_what_refers_to_nothing_is_refused(store):
-    with pytest.raises(StoreError, match="unknown"):
-        store.add_outcome(OutcomeRecord("nobody", Status.EXHAUSTED, 1))
-    with pytest.raises(StoreError, match="unknown"):
-        store.add_outcome(OutcomeRecord("a", Status.EXHAUSTED, 1, device="0" * 64))
-    with pytest.raises(StoreError, match="not put"):
-        store.add_outcome(OutcomeRecord("a", Status.FOUND, 1, trigger="0" * 64))
-    nobody = SeedAnswer("nobody", SCORES, SCORES, Decision.AGREE)
-    with pytest.raises(StoreError, match="seed 'nobody'"):
-        store.add_seed_answers([nobody._replace(seed_id="a"), nobody])
-    sample = store.put_sample(SAMPLE)
-    for seed_id, trigger, problem in (("nobody", sample, "unknown"), ("a", "0" * 64, "not put")):
-        with pytest.raises(StoreError, match=problem):
-            store.add_replay(
-                ReplayRecord(seed_id, "", "pi", trigger, SCORES, 0, Decision.DEVIATION)
-            )
-    assert list(store.outcomes()) == []
-    assert list(store.replays()) == []
-    assert list(store.pending_seeds()) == []
+def outcome(seed_id="a", status=Status.EXHAUSTED, **fields):
+    return lambda store: store.add_outcome(OutcomeRecord(seed_id, status, 1, **fields))
+
+
+def replay(seed_id, trigger=None):
+    def add(store):
+        digest = trigger or store.put_sample(SAMPLE)
+        deviates = Decision.DEVIATION
+        store.add_replay(ReplayRecord(seed_id, "", "pi", digest, SCORES, 0, deviates))
+
+    return add
+
+
+def answers(store):
+    one = SeedAnswer("nobody", SCORES, SCORES, Decision.AGREE)
+    store.add_seed_answers([one._replace(seed_id="a"), one])
+
+
+@pytest.mark.parametrize(
+    ("add", "words"),
+    [
+        (outcome("nobody"), "unknown"),
+        (outcome(device="0" * 64), "unknown"),
+        (outcome(status=Status.FOUND, trigger="0" * 64), "not put"),
+        (answers, "seed 'nobody'"),
+        (replay("nobody"), "unknown"),
+        (replay("a", "0" * 64), "not put"),
+    ],
+)
+def test_what_refers_to_nothing_is_refused(store, add, words):
+    with pytest.raises(StoreError, match=words):
+        add(store)
+    assert [*store.outcomes(), *store.replays(), *store.pending_seeds()] == []
 
 
 @pytest.mark.parametrize("ids", [["b", "a", "c"], ["b", "c", "b"]])
@@ -185,24 +196,17 @@ def test_an_error_of_whoever_gives_the_seeds_is_not_the_stores(store):
 
 
 @samples_in_folder
-def test_a_damaged_or_missing_sample_is_named(store):
+def test_a_damaged_or_missing_sample_is_named_and_one_half_written_is_written_again(store):
     digest = store.put_sample(SAMPLE + 1)
     path = store.folder / "samples" / digest[:2] / f"{digest}.npy"
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(StoreError, match=f"{digest}.npy"):
         store.get_sample(digest)
     path.unlink()
     with pytest.raises(StoreError, match=f"{digest}.npy"):
         store.get_sample(digest)
-
-
-@samples_in_folder
-def test_a_half_written_sample_is_written_again(store):
-    digest = store.put_sample(SAMPLE + 1)
-    path = store.folder / "samples" / digest[:2] / f"{digest}.npy"
-    path.write_bytes(path.read_bytes()[:50])
+    path.write_bytes(data[:50])
     assert store.put_sample(SAMPLE + 1) == digest
     assert np.array_equal(store.get_sample(digest), SAMPLE + 1)
 
@@ -284,10 +288,7 @@ def test_what_is_stored_does_not_change_what_an_error_means(store):
     ],
 )
 def test_no_space_is_its_own_error(tmp_path, error):
-    with (
-        pytest.raises(DiskFullError, match="found") as caught,
-        translate_errors(tmp_path),
-    ):
+    with pytest.raises(DiskFullError, match="found") as caught, translate_errors(tmp_path):
         raise error
     assert str(tmp_path) in str(caught.value)
     assert caught.value.exit_code == 3

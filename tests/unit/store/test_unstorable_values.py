@@ -19,7 +19,6 @@ from edgeflare.explanation.results import (
     Layers,
     RungAnswer,
     TensorFigures,
-    store_explanation,
     stored_explanation,
 )
 from edgeflare.store import OutcomeRecord, Store
@@ -68,8 +67,8 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "telemetry": lambda store: store.add_telemetry(
         [DeviceMinute("pi", datetime.now(timezone.utc), 1, temperature_mean_c=math.inf)]
     ),
-    "result": lambda store: store_explanation(
-        store, replace(EXPLANATION, layers=replace(LAYERS, changed=NAN))
+    "result": lambda store: store.add_result(
+        "explain", replace(EXPLANATION, layers=replace(LAYERS, changed=NAN))
     ),
     "units": lambda store: store.add_result("units", EXPLANATION, units=lambda: [{"score": NAN}]),
 }
@@ -90,7 +89,7 @@ def test_what_could_not_be_read_again_is_not_written(sqlite_store: Store, what: 
 
 
 def test_a_stored_nan_counts_as_not_known(sqlite_store: Store) -> None:
-    store_explanation(sqlite_store, EXPLANATION)
+    sqlite_store.add_result("explain", EXPLANATION)
     assert stored_explanation(sqlite_store) == EXPLANATION
     assert sqlite_store.notices() == []
     with closing(sqlite3.connect(sqlite_store.folder / "campaign.sqlite")) as connection:
@@ -107,9 +106,9 @@ def test_a_stored_nan_counts_as_not_known(sqlite_store: Store) -> None:
     assert (found.layers, found.findings[0].answers[0].margin) == (None, None)
     assert (sqlite_store.state.wall_s, sqlite_store.state.class_names) == (None, ["NaN"])
     notices = sqlite_store.notices()
-    assert ["explanation" in one or "wall_s" in one for one in notices] == [True, True]
-    assert sqlite_store.result("explanation", Explanation) is None  # without parts to leave out
-    store_explanation(sqlite_store, EXPLANATION)
+    assert ["explain" in one or "wall_s" in one for one in notices] == [True, True]
+    assert sqlite_store.result("explain", Explanation) is None  # without parts to leave out
+    sqlite_store.add_result("explain", EXPLANATION)
     assert stored_explanation(sqlite_store) == EXPLANATION
 
 
@@ -132,3 +131,13 @@ def test_a_damaged_document_names_the_field_alone(
     text = str(error.value).replace(str(sqlite_store.folder), "")
     assert named in text
     assert len(text) < 250
+
+
+def test_an_explanation_of_an_earlier_version_counts_until_there_is_another(
+    sqlite_store: Store,
+) -> None:
+    sqlite_store.add_result("explanation", EXPLANATION)
+    assert stored_explanation(sqlite_store) == EXPLANATION
+    newer = replace(EXPLANATION, left_out=1)
+    sqlite_store.add_result("explain", newer)
+    assert stored_explanation(sqlite_store) == newer

@@ -36,11 +36,7 @@ def test_what_is_detected_is_exported_with_label_score_and_box(tmp_path: Path) -
     (finding,) = json.loads(report_text(folder, "json"))["findings"]
     assert [one["label"] for one in finding["original_scores"]] == [1, 2, 0]
     assert [one["label"] for one in finding["deployed_scores"]] == [1, 2], "a candidate is none"
-    assert finding["original_scores"][2] == {
-        "label": 0,
-        "score": 0.62,
-        "box": [0.1, 0.2, 0.4, 0.8],
-    }
+    assert finding["original_scores"][2] == {"label": 0, "score": 0.62, "box": [0.1, 0.2, 0.4, 0.8]}
     (difference,) = finding["differences"]
     assert difference["scores"] == [0.62, 0.47]
     assert difference["margins"] == pytest.approx([0.12, 0.03])

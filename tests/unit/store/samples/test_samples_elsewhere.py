@@ -24,30 +24,25 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_a_campaign_finds_its_samples_again(tmp_path: Path, place: str) -> None:
-    with Store.create(tmp_path / "c", {"seed": 1}, samples=place) as store:
+    with Store.create(tmp_path / "c", {}, samples=place) as store:
         (digest,) = store.add_seeds([SeedInput("a", SEED)])
-        assert str(store.samples_place).startswith(f"{place}/c-")
+        where = str(store.samples_place)
+        assert where.startswith(f"{place}/c-")
+    pointer = {"kind": "campaign", "url": "", "name": "c", "samples": where}
+    assert json.loads((tmp_path / "c" / "store.json").read_text()) == pointer
     assert not (tmp_path / "c" / "samples").exists()
-    with Store.open(tmp_path / "c") as store:
-        assert store.has_sample(digest)
-        assert np.array_equal(store.get_sample(digest), SEED)
-        assert np.array_equal(store.seed_samples()[0], SEED)
-
-
-def test_the_pointer_says_where_the_samples_are(tmp_path: Path, place: str) -> None:
-    with Store.create(tmp_path / "c", {"seed": 1}, samples=place) as store:
-        assert json.loads((tmp_path / "c" / "store.json").read_text()) == {
-            "kind": "campaign",
-            "url": "",
-            "name": "c",
-            "samples": str(store.samples_place),
-        }
+    store = Store.open(tmp_path / "c")
+    assert store.has_sample(digest)
+    assert np.array_equal(store.get_sample(digest), SEED)
+    assert np.array_equal(store.seed_samples()[0], SEED)
+    store.discard()
+    assert list(open_samples(where).sizes()) == []
 
 
 def test_campaigns_of_one_name_share_no_samples(tmp_path: Path, place: str) -> None:
     with (
-        Store.create(tmp_path / "1" / "c", {"seed": 1}, samples=place) as first,
-        Store.create(tmp_path / "2" / "c", {"seed": 1}, samples=place) as second,
+        Store.create(tmp_path / "1" / "c", {}, samples=place) as first,
+        Store.create(tmp_path / "2" / "c", {}, samples=place) as second,
     ):
         digest = first.put_sample(SEED)
         assert not second.has_sample(digest)
@@ -55,15 +50,6 @@ def test_campaigns_of_one_name_share_no_samples(tmp_path: Path, place: str) -> N
         second.discard()
         assert np.array_equal(first.get_sample(digest), SEED)
     assert not (tmp_path / "2" / "c").exists()
-
-
-def test_a_discarded_campaign_leaves_no_samples(tmp_path: Path, place: str) -> None:
-    store = Store.create(tmp_path / "c", {"seed": 1}, samples=place)
-    store.put_sample(SEED)
-    where = store.samples_place
-    store.discard()
-    assert list(open_samples(where).sizes()) == []
-    assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize("name", ["documents", "samples", "c-1234567", "x-0123456g", "c-0a1b2c3d"])
@@ -75,7 +61,7 @@ def test_what_is_no_sample_is_never_removed(tmp_path: Path, name: str) -> None:
     samples = SampleFiles(place)
     digest = samples.put(SEED)
     (place / "cd").symlink_to(samples.path(digest).parent, target_is_directory=True)
-    with Store.create(tmp_path / "c", {"seed": 1}):
+    with Store.create(tmp_path / "c", {}):
         pointer = {"kind": "campaign", "url": "", "name": "c", "samples": str(place)}
     (tmp_path / "c" / "store.json").write_text(json.dumps(pointer))
     remove_folder(tmp_path / "c")
@@ -85,8 +71,8 @@ def test_what_is_no_sample_is_never_removed(tmp_path: Path, name: str) -> None:
 
 def test_a_control_has_a_place_below_its_campaign(tmp_path: Path, place: str) -> None:
     with (
-        Store.create(tmp_path / "c", {"seed": 1}, samples=place) as store,
-        Store.create(tmp_path / "c" / "control", {"seed": 1}, samples=place) as control,
+        Store.create(tmp_path / "c", {}, samples=place) as store,
+        Store.create(tmp_path / "c" / "control", {}, samples=place) as control,
     ):
         assert str(control.samples_place).startswith(f"{place}/c/control-")
         control.put_sample(SEED)
@@ -97,6 +83,6 @@ def test_a_place_that_can_not_be_used_leaves_no_campaign(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     for place in (str(tmp_path / "file"), "nowhere://x"):
         with pytest.raises((StoreError, UsageError), match="can't be"):
-            Store.create(tmp_path / "c", {"seed": 1}, samples=place)
-        with Store.create(tmp_path / "c", {"seed": 1}) as store:
+            Store.create(tmp_path / "c", {}, samples=place)
+        with Store.create(tmp_path / "c", {}) as store:
             store.discard()
