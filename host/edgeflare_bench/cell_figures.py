@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgeflare.analysis.outcome_stats import TriggerMedians
 from edgeflare.statistics import bootstrap_interval, mean, median, upper_bound
-from edgeflare.types import TRIGGERS, FrontPoint, Status
+from edgeflare.types import TRIGGERS, Status
 from edgeflare_bench.searches import SearchRow
 from edgeflare_bench.suite import Published
 
@@ -41,14 +41,12 @@ class Costs:
 
 def costs(rows: Sequence[SearchRow]) -> Costs:
     """Return what these searches cost on average."""
+    means = ("queries", "device_queries", "host_queries", "round_trips")
+    medians = ("queries", "host_queries")
     return Costs(
         searches=len(rows),
-        queries=mean([row.queries for row in rows]),
-        queries_median=median([row.queries for row in rows]),
-        device_queries=mean([row.device_queries for row in rows]),
-        host_queries=mean([row.host_queries for row in rows]),
-        host_queries_median=median([row.host_queries for row in rows]),
-        round_trips=mean([row.round_trips for row in rows]),
+        **{name: mean([getattr(row, name) for row in rows]) for name in means},
+        **{f"{name}_median": median([getattr(row, name) for row in rows]) for name in medians},
         seconds_at={
             str(delay): mean([row.seconds + row.round_trips * delay / 1000 for row in rows])
             for delay in DELAYS_MS
@@ -78,8 +76,8 @@ class RepeatFigures:
     seconds: float | None
 
 
-@dataclass(frozen=True)
-class CellFigures:
+@dataclass(frozen=True, kw_only=True)
+class CellFigures(TriggerMedians):
     """A strategy's results on a pair, over all its repeats; an unknown figure is None.
 
     `searches` have ended, each one a seed input in a repeat; `searched` are those but for the seeds
@@ -92,12 +90,11 @@ class CellFigures:
     search time (section 6.2), None from the timeout on. One search was limited to `max_queries`
     queries and `timeout_s` seconds (0: no limit). `unique` is the share of triggering inputs that
     no other one of the same repeat equals value by value (section 6.3), `duplicates` the number of
-    the others. `ties` counts seed inputs on which a model's top-1 was a tie. The medians of `l2`,
-    `linf`, `ssim`, `snr_db` (in the units of `SearchRow`), of both models' margins (top-1 minus
-    top-2) and of the smaller of the two are over the triggering inputs; `label_kept` is the share
-    of these to which the original gives the seed's label or words. `costs` are over the searches
-    that found a triggering input, `costs_spent` over all that were searched; `front` is that of the
-    median search.
+    the others. `ties` counts seed inputs on which a model's top-1 was a tie. The medians, of `ssim`
+    and of the smaller margin of both models, too, are in the units of `SearchRow`; `label_kept` is
+    the share of triggering inputs to which the original gives the seed's label or words. `costs`
+    are over the searches that found a triggering input, `costs_spent` over all that were searched;
+    `front` is that of the median search.
     """
 
     pair: str
@@ -121,12 +118,7 @@ class CellFigures:
     unique: float | None
     duplicates: int
     ties: int
-    l2: float | None
-    linf: float | None
     ssim: float | None
-    snr_db: float | None
-    original_margin: float | None
-    deployed_margin: float | None
     smaller_margin: float | None
     label_kept: float | None
     costs: Costs
@@ -144,6 +136,12 @@ class CellFigures:
     def exhausted(self) -> int:
         """How many searches ran out of queries."""
         return self.by_status[Status.EXHAUSTED.value]
+
+
+_MEDIANS = (
+    *("l2", "linf", "ssim", "snr_db"),
+    *("original_margin", "deployed_margin", "smaller_margin"),
+)
 
 
 def cell_figures(
@@ -190,13 +188,7 @@ def cell_figures(
         unique=_share(unique, len(found)),
         duplicates=len(found) - unique,
         ties=ties,
-        l2=median([row.l2 for row in found]),
-        linf=median([row.linf for row in found]),
-        ssim=median([row.ssim for row in found]),
-        snr_db=median([row.snr_db for row in found]),
-        original_margin=median([row.original_margin for row in found]),
-        deployed_margin=median([row.deployed_margin for row in found]),
-        smaller_margin=median([row.smaller_margin for row in found]),
+        **{name: median([getattr(row, name) for row in found]) for name in _MEDIANS},
         label_kept=mean([row.seed_label_kept for row in found]),
         costs=costs(found),
         costs_spent=costs(searched),
@@ -248,25 +240,18 @@ def median_front(rows: Sequence[SearchRow]) -> tuple[FrontStep, ...]:
     queries a search has the best of what it had found by then, 0 where that is nothing. Starts at 0
     queries, with 0.
     """
-    searches = [row.front for row in rows if row.searched]
-    if not searches:
-        return ()
-    at = sorted({point.queries for front in searches for point in front})
-    best = np.array([_best(front, at) for front in searches], np.float64)
-    steps = [FrontStep(0, 0.0)]
-    for queries, margin in zip(at, np.median(best, axis=0), strict=True):
+    fronts = [row.front for row in rows if row.searched]
+    at = sorted({point.queries for front in fronts for point in front})
+    best = np.zeros((len(fronts), len(at)), np.float64)
+    for values, front in zip(best, fronts, strict=True):
+        for point in front:
+            after = values[int(np.searchsorted(at, point.queries)) :]
+            np.maximum(after, point.margin, out=after)
+    steps = [FrontStep(0, 0.0)] if fronts else []
+    for queries, margin in zip(at, np.median(best, axis=0) if fronts else (), strict=True):
         if margin != steps[-1].margin:
             steps.append(FrontStep(queries, float(margin)))
     return tuple(steps)
-
-
-def _best(front: Sequence[FrontPoint], at: Sequence[int]) -> NDArray[np.float64]:
-    """Return a search's best margin at each of these numbers of queries."""
-    values = np.zeros(len(at), np.float64)
-    for point in front:
-        start = int(np.searchsorted(at, point.queries))
-        values[start:] = np.maximum(values[start:], point.margin)
-    return values
 
 
 @dataclass(frozen=True)

@@ -100,14 +100,9 @@ def suites(json: Json = False) -> None:
     from edgeflare_bench import FAULTS_ABOUT, suite_about, suite_names
 
     found = sorted([*map(suite_about, suite_names()), FAULTS_ABOUT])
-    rows = [
-        (one.name, one.title, "--data FOLDER" if one.needs_data else "nothing") for one in found
-    ]
-    print_result(
-        json,
-        lambda: [one._asdict() for one in found],
-        lambda: [table_of(("suite", "title", "needs"), rows, text=3)],
-    )
+    rows = [(*one[:2], "--data FOLDER" if one.needs_data else "nothing") for one in found]
+    table = table_of(("suite", "title", "needs"), rows, text=3)
+    print_result(json, lambda: [one._asdict() for one in found], lambda: [table])
 
 
 @command(app, lambda: RunSettings)
@@ -117,22 +112,20 @@ def run(settings: RunSettings, json: Json = False) -> None:
     The suite faults plants faults into float models, and reports which of them the survey finds,
     and which the verdict tells apart from healthy compressed models.
     """
-    stated, suite, out = settings.typed, settings.suite, settings.out
+    stated, suite = settings.typed, settings.suite
     if suite == "faults":
-        unused = {"--max-queries": settings.max_queries} | dict.fromkeys(
-            stated.flags.values(), True
-        )
+        unused = {"--max-queries": settings.max_queries, **dict.fromkeys(stated.flags.values(), 1)}
         _check_unused(unused, "the suite faults has a fixed budget and runs on this host")
         _run_faults(
-            new_folder_name("benches", suite) if out is None else out,
+            settings.out or new_folder_name("benches", suite),
             json,
             data=settings.data,
             originals=settings.pairs,
             methods=settings.strategies,
             reserved=settings.reserved,
-            **({} if settings.gradients else {"gradients": False}),
-            **({} if settings.seeds is None else {"seeds": settings.seeds}),
-            **({} if settings.repeats is None else {"draws": settings.repeats}),
+            gradients=None if settings.gradients else False,
+            seeds=settings.seeds,
+            draws=settings.repeats,
         )
         return
     unused = {
@@ -150,7 +143,7 @@ def run(settings: RunSettings, json: Json = False) -> None:
         repeats=settings.repeats,
         max_queries=settings.max_queries,
     )
-    folder = new_folder_name("benches", chosen.name) if out is None else out
+    folder = settings.out or new_folder_name("benches", chosen.name)
     _run(
         folder,
         lambda progress: run_bench(

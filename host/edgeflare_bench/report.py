@@ -239,7 +239,8 @@ def bench_report(bench: Bench | Path) -> BenchReport:
     states = {cell: bench.state(cell) for cell in read}
     finished = {cell: one for cell, one in read.items() if states[cell] == "finished"}
     figures = _figures(suite, finished)
-    failed = {cell.name: bench.failed[cell.name] for cell in read if cell.name in bench.failed}
+    names = {cell.name for cell in read}
+    failed = {name: why for name, why in bench.failed.items() if name in names}
 
     def named(state: str) -> tuple[str, ...]:
         return tuple(

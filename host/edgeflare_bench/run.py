@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +72,7 @@ def run_bench(
         with translate_errors(folder, resumable=False):
             write_bench(bench)
         with _disk_full_advice(folder):
-            _BenchRun(
-                bench, CampaignRunner(RunContext(**reach)), force=False, new_devices=False
-            ).run(progress)
+            _BenchRun(bench, CampaignRunner(RunContext(**reach))).run(progress)
     return folder
 
 
@@ -106,41 +104,37 @@ def resume_bench(
             fleet_devices(bench.config(bench.cells[0]))
             write_bench(bench)
         campaigns = CampaignRunner(RunContext(**reach))
-        new_devices = bool(devices or inventory)
-        _BenchRun(bench, campaigns, force=force, new_devices=new_devices).run(progress)
+        _BenchRun(bench, campaigns, force, bool(devices or inventory)).run(progress)
     return folder
 
 
+@dataclass
 class _BenchRun:
-    """A bench whose lock this process holds."""
+    """A bench whose lock this process holds; `changed` is the error that ends all of it."""
 
-    def __init__(
-        self, bench: Bench, campaigns: CampaignRunner, *, force: bool, new_devices: bool
-    ) -> None:
-        self._bench = bench
-        self._campaigns = campaigns
-        self._force = force
-        self._new_devices = new_devices
-        self._changed: UsageError | None = None  # the error that ends the whole bench
+    bench: Bench
+    campaigns: CampaignRunner
+    force: bool = False
+    new_devices: bool = False
+    changed: UsageError | None = None
 
     def run(self, progress: BatchWatch) -> None:
         """Run all cells that aren't finished."""
-        bench = self._bench
+        bench = self.bench
         states = {cell: bench.state(cell) for cell in bench.cells}
-        left = [cell for cell, state in states.items() if state != "finished"]
-        if not left:
+        if set(states.values()) == {"finished"}:
             return
         make_again(bench, states)
-        notice = check_same_files(bench, states, force=self._force)
-        for number, cell in enumerate(states, 1):
-            if cell not in left:
+        notice = check_same_files(bench, states, force=self.force)
+        for number, (cell, state) in enumerate(states.items(), 1):
+            if state == "finished":
                 continue
             folder = bench.campaign(cell)
             report = begin_campaign(progress, cell.words, folder, number, len(states))
             if notice is not None:
                 report(Notice(notice))
                 notice = None
-            failed = self._try(cell, states[cell] == "unfinished", self._watch(cell, report))
+            failed = self._try(cell, state == "unfinished", self._watch(cell, report))
             self._note(cell, failed)
             if failed is not None:
                 report(Notice(f"{cell.name} can't be run, the other cells go on: {failed}"))
@@ -148,8 +142,8 @@ class _BenchRun:
 
     def _try(self, cell: Cell, resumed: bool, watch: Progress) -> str | None:
         """Run a cell; return why it can't be run where that concerns this cell alone."""
-        if resumed and not devices_of(self._bench, cell):  # it stored nothing useful: start it anew
-            resumed = CampaignLock.is_held(self._bench.campaign(cell))
+        if resumed and not devices_of(self.bench, cell):  # it stored nothing useful: start it anew
+            resumed = CampaignLock.is_held(self.bench.campaign(cell))
         try:
             if resumed:
                 self._resume(cell, watch)
@@ -158,38 +152,38 @@ class _BenchRun:
         except InventoryError:
             raise
         except (UsageError, StrategyError, PreflightError) as error:
-            refused = resumed and cell.name not in self._bench.failed and not self._force
-            if error is self._changed or (refused and isinstance(error, UsageError)):
+            refused = resumed and cell.name not in self.bench.failed and not self.force
+            if error is self.changed or (refused and isinstance(error, UsageError)):
                 raise  # something has changed since the cell was interrupted, perhaps for all
             return str(error)
         return None
 
     def _start(self, cell: Cell, watch: Progress) -> None:
-        make_model(self._bench.folder, self._bench.suite.pair(cell.pair))
-        config = self._bench.config(cell)
-        self._campaigns.run(config, self._bench.campaign(cell), name=cell.name, progress=watch)
+        make_model(self.bench.folder, self.bench.suite.pair(cell.pair))
+        config = self.bench.config(cell)
+        self.campaigns.run(config, self.bench.campaign(cell), name=cell.name, progress=watch)
 
     def _resume(self, cell: Cell, watch: Progress) -> None:
-        folder = self._bench.campaign(cell)
+        folder = self.bench.campaign(cell)
         with Store.open(folder) as store:
-            others = store.setting("devices") != list(self._bench.devices)
+            others = store.setting("devices") != list(self.bench.devices)
         changes: dict[str, Any] = {}
-        if others or self._new_devices:
-            changes["devices"] = self._bench.devices
-            if self._bench.inventory is not None:
-                changes["inventory"] = self._bench.inventory
-        self._campaigns.resume(
-            folder, force=self._force, changes=changes, name=cell.name, progress=watch
+        if others or self.new_devices:
+            changes["devices"] = self.bench.devices
+            if self.bench.inventory is not None:
+                changes["inventory"] = self.bench.inventory
+        self.campaigns.resume(
+            folder, force=self.force, changes=changes, name=cell.name, progress=watch
         )
 
     def _note(self, cell: Cell, why: str | None) -> None:
         """Store why a cell can't be run, or that it can."""
-        failed = {name: text for name, text in self._bench.failed.items() if name != cell.name}
+        failed = {name: text for name, text in self.bench.failed.items() if name != cell.name}
         if why is not None:
             failed[cell.name] = why
-        if failed != self._bench.failed:
-            self._bench = replace(self._bench, failed=failed)
-            write_bench(self._bench)
+        if failed != self.bench.failed:
+            self.bench = replace(self.bench, failed=failed)
+            write_bench(self.bench)
 
     def _watch(self, cell: Cell, report: Report) -> Progress:
         """Return a cell's progress function, which compares its devices with other cells'."""
@@ -199,19 +193,16 @@ class _BenchRun:
             nonlocal compared
             if not compared and isinstance(event, Stage) and event.name == "seed queries":
                 compared = True
-                self._compare(cell, report)
+                try:
+                    notice = check_same_devices(self.bench, cell, force=self.force)
+                except UsageError as error:
+                    self.changed = error
+                    raise
+                if notice is not None:
+                    report(Notice(notice))
             report(event)
 
         return watch
-
-    def _compare(self, cell: Cell, report: Report) -> None:
-        try:
-            notice = check_same_devices(self._bench, cell, force=self._force)
-        except UsageError as error:
-            self._changed = error
-            raise
-        if notice is not None:
-            report(Notice(notice))
 
 
 def _check_new(folder: Path) -> None:

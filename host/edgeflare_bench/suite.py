@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -32,13 +33,10 @@ def anchor_paths(values: dict[str, Any], file: Path, data: Sequence[Path]) -> di
     folders is not there, or none is given, for other words in braces, and for braces that are not
     the whole first part of a path.
     """
-    known: dict[str, Sequence[Path]] = {
-        "data": data,
-        "demo": [_DEMO],
-        "suites": [SUITES],
-    }
-
-    def whole(key: str, text: str) -> str:
+    places: dict[str, Sequence[Path]] = {"data": data, "demo": [_DEMO], "suites": [SUITES]}
+    values = deepcopy(values)
+    for key, table, name in _paths_in(values):
+        text = table[name]
         found = _PLACEHOLDER.match(text)
         if _BRACES.search(text, found.end() if found else 0):
             raise UsageError(
@@ -46,65 +44,42 @@ def anchor_paths(values: dict[str, Any], file: Path, data: Sequence[Path]) -> di
                 "begins with, as in {data}/models/original.onnx"
             )
         if found is None:
-            return str(file.parent / toml.expand_home(text))
-        if found[1] not in known:
+            table[name] = str(file.parent / toml.expand_home(text))
+            continue
+        if found[1] not in places:
             raise UsageError(
                 f"{file}: {key}: {found[0]} stands for no folder; there are {{data}}, {{demo}} and "
                 "{suites}"
             )
-        folders = known[found[1]]
+        folders = places[found[1]]
         if not folders:
             raise UsageError(
                 f"{file} needs the folder of its models and seeds; name it with --data FOLDER"
             )
-        for folder in folders:
-            if not folder.is_dir():
-                raise UsageError(
-                    f"there is no folder {folder}; name another one with --data FOLDER"
-                )
-        rest = text[found.end() :]
-        return next(
-            (path for path in (f"{folder}{rest}" for folder in folders) if Path(path).exists()),
-            f"{folders[0]}{rest}",
-        )
-
-    return _each_path(values, whole)
+        check_folders(folders)
+        paths = [f"{folder}{text[found.end() :]}" for folder in folders]
+        table[name] = next((path for path in paths if Path(path).exists()), paths[0])
+    return values
 
 
-def needs_data(values: dict[str, Any]) -> bool:
-    """Whether a path of the suite begins with ``{data}``."""
-    paths: list[str] = []
-
-    def collect(_: str, text: str) -> str:
-        paths.append(text)
-        return text
-
-    _each_path(values, collect)
-    return any(text.startswith("{data}") for text in paths)
+def check_folders(folders: Iterable[Path]) -> None:
+    """Raise UsageError for a folder of ``--data`` that isn't there."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"there is no folder {folder}; name another one with --data FOLDER")
 
 
-def _each_path(values: dict[str, Any], change: Callable[[str, str], str]) -> dict[str, Any]:
-    """Return the values with every path changed by (key, path) -> path; what is no path stays."""
+def _paths_in(values: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield where a path stands in a suite's values: its key in words, its table, its name there."""
     pairs = values.get("pairs")
-    if not isinstance(pairs, list):
-        return values
-    return {**values, "pairs": [_in_pair(n, pair, change) for n, pair in enumerate(pairs)]}
+    for number, pair in enumerate(pairs if isinstance(pairs, list) else []):
+        for table_name, name in _KEYS if isinstance(pair, dict) else ():
+            table = pair.get(table_name)
+            if isinstance(table, dict) and isinstance(table.get(name), str):
+                yield f"pairs.{number}.{table_name}.{name}", table, name
 
 
-def _in_pair(number: int, pair: Any, change: Callable[[str, str], str]) -> Any:
-    if not isinstance(pair, dict):
-        return pair
-    changed = {
-        key: dict(table) if isinstance(table, dict) else table for key, table in pair.items()
-    }
-    for name, key in _KEYS:
-        table = changed.get(name)
-        if isinstance(table, dict) and isinstance(table.get(key), str):
-            table[key] = change(f"pairs.{number}.{name}.{key}", table[key])
-    return changed
-
-
-_PAIR = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]*[A-Za-z0-9_-])?")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]*[A-Za-z0-9_-])?")
 _LONGEST = 100
 """Names become those of files and folders, which have 255 bytes at most on the usual disks."""
 
@@ -115,24 +90,20 @@ def plain(name: str) -> str:
 
 
 def _pair_name(name: str) -> str:
-    if not _PAIR.fullmatch(name):
-        raise ValueError(
-            f"{name!r} is no name: use letters, digits, spaces, '.', '_' and '-', "
-            "a letter or digit first, no space or '.' last"
-        )
-    return _check_length(name)
+    return _checked_name(name, " spaces,", "space or ")
 
 
 def _plain_name(name: str) -> str:
-    if not _PAIR.fullmatch(name) or " " in name:
+    return _checked_name(name, "", "")
+
+
+def _checked_name(name: str, spaces: str, space: str) -> str:
+    """Return a name; raise ValueError unless it is one, with `spaces` where it may have these."""
+    if not _NAME.fullmatch(name) or (" " in name and not spaces):
         raise ValueError(
-            f"{name!r} is no name: use letters, digits, '.', '_' and '-', "
-            "a letter or digit first, no '.' last"
+            f"{name!r} is no name: use letters, digits,{spaces} '.', '_' and '-', "
+            f"a letter or digit first, no {space}'.' last"
         )
-    return _check_length(name)
-
-
-def _check_length(name: str) -> str:
     if len(name) > _LONGEST:
         raise ValueError(
             f"the name {name[:20]!r}... has {len(name)} characters; use {_LONGEST} at most"
@@ -273,10 +244,7 @@ class Suite(Section):
     def strategy(self, name: str) -> StrategyConfig:
         """Return a strategy by name, open settings filled in from the suite. Raises KeyError."""
         found = {strategy.name: strategy for strategy in self.strategies}[name]
-        shared = (
-            *("max_queries", "max_host_queries", "timeout_s"),
-            *("margin_floor", "seeds", "repeats"),
-        )
+        shared = Suite.model_fields.keys() & StrategyConfig.model_fields.keys() - {"name"}
         missing = {key: getattr(self, key) for key in shared if getattr(found, key) is None}
         return found.model_copy(update=missing)
 
@@ -312,24 +280,19 @@ class Suite(Section):
         strategies. Raises UsageError, naming the choices, for an unknown name, and where nothing is
         left to run.
         """
-        chosen = [pair for pair in self.pairs if not pairs or pair.name in pairs]
-        names = [pair.name for pair in chosen]
         try:
             _known("there is no such pair", pairs, [pair.name for pair in self.pairs])
-            _known(
-                "there is no such strategy",
-                strategies,
-                [strategy.name for strategy in self.strategies],
-            )
+            _known("there is no such strategy", strategies, [one.name for one in self.strategies])
         except ValueError as error:
             raise UsageError(f"suite {self.name}: {error}") from error
-        over = {"seeds": seeds, "repeats": repeats, "max_queries": max_queries}
-        over = {key: value for key, value in over.items() if value is not None}
+        chosen = [pair for pair in self.pairs if not pairs or pair.name in pairs]
+        names = [pair.name for pair in chosen]
+        stated = {"seeds": seeds, "repeats": repeats, "max_queries": max_queries}
+        over = {key: value for key, value in stated.items() if value is not None}
         running = []
         for strategy in self.strategies:
-            wanted = not strategies or strategy.name in strategies
             own = tuple(name for name in strategy.pairs if name in names)
-            if wanted and (own or not strategy.pairs):
+            if (not strategies or strategy.name in strategies) and (own or not strategy.pairs):
                 running.append(strategy.model_copy(update={"pairs": own, **dict.fromkeys(over)}))
         if not running:
             raise UsageError(
@@ -374,7 +337,8 @@ def suite_names() -> tuple[str, ...]:
 def suite_about(name: str) -> SuiteAbout:
     """Describe a packaged suite or a file, without needing its models. Raises UsageError."""
     values = toml.load(_file_of(name))
-    return SuiteAbout(Path(name).stem, str(values.get("title", "")), needs_data(values))
+    needs_data = any(table[key].startswith("{data}") for _, table, key in _paths_in(values))
+    return SuiteAbout(Path(name).stem, str(values.get("title", "")), needs_data)
 
 
 def load_suite(source: str, data: Path | Sequence[Path] | None = None) -> Suite:

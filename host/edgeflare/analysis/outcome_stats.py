@@ -74,8 +74,20 @@ class Coverage:
     host_queries: int = 0
 
 
-@dataclass(frozen=True)
-class OutcomeFigures:
+@dataclass(frozen=True, kw_only=True)
+class TriggerMedians:
+    """Medians over the triggering inputs: of both models' margins (top-1 minus top-2), and of the
+    distances to the seeds, as `edgeflare.metrics` has them; None where none is known."""
+
+    original_margin: float | None
+    deployed_margin: float | None
+    l2: float | None
+    linf: float | None
+    snr_db: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeFigures(TriggerMedians):
     """Figures of all outcomes; `edgeflare.Summary`, which has them too, explains them."""
 
     by_status: dict[str, int]
@@ -89,11 +101,6 @@ class OutcomeFigures:
     queries_searched: Spread | None
     seconds_found: Spread | None
     seconds_searched: Spread | None
-    original_margin: float | None
-    deployed_margin: float | None
-    l2: float | None
-    linf: float | None
-    snr_db: float | None
     label_pairs: tuple[LabelPair, ...]
     given_up: dict[str, int]
     failures: tuple[Failure, ...]

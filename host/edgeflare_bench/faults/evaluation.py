@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edgeflare._internal import extras
-from edgeflare.analysis.soundness import Soundness, SurveyScores, judge
+from edgeflare.analysis.soundness import SurveyScores, judge
 from edgeflare.answers.metrics import is_finite, total_variation
 from edgeflare.answers.oracles import LabelOracle, margin, margins
 from edgeflare.models.quantized import CALIBRATED_ON, DYNAMIC, make_references
@@ -88,6 +88,11 @@ class Response:
     verdict: str
     excess: float | None
 
+    @property
+    def as_search(self) -> "SearchResult":
+        """What the survey found, as of a search."""
+        return SearchResult(bool(self.first), self.first or self.queries, bool(self.first))
+
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -119,23 +124,18 @@ class Evaluation:
     def surveyed(self) -> Surveyed:
         """The survey's inputs: `QUERIES` of each seed at most, drawn by `edgeflare.survey`."""
         settings = SurveySettings(queries=QUERIES)
-        samples: list[Sample] = []
-        drawn: list[Drawn] = []
-        seeds: list[int] = []
-        numbers: list[int] = []
+        found: list[Any] = []
+        places: list[tuple[int, int]] = []
         for place, image in enumerate(self.seeds):
             rng = np.random.default_rng(chain_seed(0, str(place), "survey"))
             plan = survey(image, rng, settings, self._families, self._partners)
-            found = _drive(plan, self._sound)
-            samples += [one.sample for one in found]
-            drawn += [one.drawn for one in found]
-            seeds += [place] * len(found)
-            numbers += range(len(found))
+            of_seed = _drive(plan, self._sound)
+            found += of_seed
+            places += [(place, number) for number in range(len(of_seed))]
+        samples, drawn = zip(*((one.sample, one.drawn) for one in found), strict=True)
         inputs = to_inputs(self.original, samples)
-        return Surveyed(
-            *(tuple(samples), tuple(drawn), inputs, self._read(self._opened, inputs)),
-            *(np.array(seeds, np.int64), np.array(numbers, np.int64)),
-        )
+        probabilities = self._read(self._opened, inputs)
+        return Surveyed(samples, drawn, inputs, probabilities, *np.array(places, np.int64).T)
 
     def respond(self, model: Any, queries: Sequence[int], base: Any = None) -> dict[int, Response]:
         """Return what surveys of so many queries a seed see of an ONNX model.
@@ -152,8 +152,11 @@ class Evaluation:
                 {name: _part(one, asked) for name, one in references.items()},
                 explaining=DYNAMIC,
             )
-            places = [n for n, place in enumerate(asked, 1) if replies[place].deviates]
-            found[count] = _response(judged, places)
+            deviating = [n for n, place in enumerate(asked, 1) if replies[place].deviates]
+            first = deviating[0] if deviating else None
+            found[count] = Response(
+                judged.inputs, len(deviating), first, judged.verdict, judged.excess
+            )
         return found
 
     def pursue(self, model: Any) -> SearchResult:
@@ -259,16 +262,14 @@ class Evaluation:
         surveyed = self.surveyed
         answers = self._read(session(model), surveyed.inputs)
         replies = list(map(_reply, surveyed.probabilities, answers))
-        return (
-            SurveyScores(
-                [str(one) for one in surveyed.seeds],
-                [one.family for one in surveyed.drawn],
-                [one.severity for one in surveyed.drawn],
-                np.array([one.drift for one in replies], np.float64),
-                np.array([one.deviates for one in replies], np.bool_),
-            ),
-            replies,
+        scores = SurveyScores(
+            [str(place) for place in surveyed.seeds],
+            [drawn.family for drawn in surveyed.drawn],
+            [drawn.severity for drawn in surveyed.drawn],
+            np.array([reply.drift for reply in replies], np.float64),
+            np.array([reply.deviates for reply in replies], np.bool_),
         )
+        return scores, replies
 
     def _int8_of(self, base: Any) -> dict[str, SurveyScores]:
         """Return what the int8 models of a float model answer; they are made once."""
@@ -288,13 +289,13 @@ class Evaluation:
         return self._references[digest]
 
 
-def area_under_curve(healthy: Sequence[float], faulty: Sequence[float]) -> float:
+def area_under_curve(healthy: Sequence[float], faulty: Sequence[float]) -> float | None:
     """Return the share of (healthy, faulty) pairs in which the faulty one's value is larger.
 
-    Equal values count as a half. NaN where either is empty.
+    Equal values count as a half. None where either is empty.
     """
     if not healthy or not faulty:
-        return float("nan")
+        return None
     differences = np.subtract.outer(np.array(faulty), np.array(healthy))
     return float(((differences > 0) + 0.5 * (differences == 0)).mean())
 
@@ -355,15 +356,5 @@ def _reply(ours: Scores, theirs: Scores) -> Reply:
 
 def _part(scores: SurveyScores, places: npt.NDArray[np.int64]) -> SurveyScores:
     """Return the scores on some inputs alone."""
-    return SurveyScores(
-        [scores.seed_ids[place] for place in places],
-        [scores.families[place] for place in places],
-        [scores.severities[place] for place in places],
-        scores.total_variation[places],
-        scores.deviates[places],
-    )
-
-
-def _response(judged: Soundness, places: Sequence[int]) -> Response:
-    first = places[0] if places else None
-    return Response(judged.inputs, len(places), first, judged.verdict, judged.excess)
+    lists: Any = ([values[place] for place in places] for values in scores[:3])
+    return SurveyScores(*lists, *(values[places] for values in scores[3:]))

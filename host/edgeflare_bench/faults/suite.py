@@ -7,9 +7,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -38,7 +36,7 @@ from edgeflare_bench.faults.graph_edit import Inapplicable
 from edgeflare_bench.faults.healthy import Healthy, healthy_models
 from edgeflare_bench.faults.originals import ORIGINALS, Original, open_original
 from edgeflare_bench.faults.witness import find_witness
-from edgeflare_bench.suite import SuiteAbout
+from edgeflare_bench.suite import SuiteAbout, check_folders
 from edgeflare_bench.words.faults import outcome
 
 NAME = "faults"
@@ -137,24 +135,23 @@ def open_fault_bench(folder: Path) -> FaultBench:
     folder = Path(folder).absolute()
     with description(folder / _SETTINGS, "begin a new bench") as values:
         suite = FaultSuite.model_validate(values["suite"])
+        path = folder / _RESULTS
         with translate_errors(folder):
-            path = folder / _RESULTS
-            text = ""
-            if path.exists():
-                text = read_regular(path, inside=folder).decode()
-        whole = text[: text.rfind("\n") + 1]
-        lines = [Evaluated.from_json(json.loads(one)) for one in whole.splitlines()]
-    return FaultBench(folder, suite, tuple(lines))
+            text = read_regular(path, inside=folder).decode() if path.exists() else ""
+        lines = text[: text.rfind("\n") + 1].splitlines()  # the last one may be torn
+        return FaultBench(
+            folder, suite, tuple(Evaluated.from_json(json.loads(one)) for one in lines)
+        )
 
 
 def fault_suite(**values: Any) -> FaultSuite:
-    """Return a suite of these settings. Raises UsageError where one is wrong."""
+    """Return a suite of these settings; None leaves one out. Raises UsageError where one is wrong."""
     if not values.get("data"):
         raise UsageError(
             f"the suite {NAME} needs the folder of its models and seeds; name it with --data FOLDER"
         )
     try:
-        return FaultSuite.model_validate(values)
+        return FaultSuite.model_validate({k: one for k, one in values.items() if one is not None})
     except ValidationError as error:
         raise UsageError(problems_of(error, f"suite {NAME}")) from error
 
@@ -168,9 +165,7 @@ def run_faults(suite: FaultSuite, folder: Path, watch: Watch) -> FaultBench:
             "another folder"
         )
     check_free(folder, _SETTINGS, "a bench")
-    for one in suite.data:
-        if not one.is_dir():
-            raise UsageError(f"there is no folder {one}; name another one with --data FOLDER")
+    check_folders(suite.data)
     for name in suite.originals:
         _open(suite, name)
     with opened_folder(folder, _SETTINGS, "a bench"):
@@ -191,29 +186,32 @@ def _run(bench: FaultBench, watch: Watch) -> FaultBench:
         with bench.file.open("ab+") as file:
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)  # of a line that a killed process left
-    done = {(one.original, one.name) for one in bench.evaluated}
-    with_faults = {one.original for one in bench.evaluated if one.size}
     for name in bench.suite.originals:
         original = _open(bench.suite, name)
         evaluation = Evaluation(original, bench.folder / "references", bench.suite.seeds)
-        healthy = () if name in with_faults else _healthy(evaluation)  # those are made one by one
-        for model, evaluate in chain(healthy, _faulty(evaluation, bench.suite)):
-            if (name, model) in done:
-                continue
-            found = evaluate()
+        done = {one.name: one.size for one in bench.evaluated if one.original == name}
+        for found in _evaluated(evaluation, bench.suite, done):
             with translate_errors(bench.folder), bench.file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(found.to_json()) + "\n")
             watch(found)
     return open_fault_bench(bench.folder)
 
 
-_Job: TypeAlias = tuple[str, Callable[[], Evaluated]]
 _COUNTS = (FEW_QUERIES, SURVEY_QUERIES, QUERIES)
 
 
-def _healthy(evaluation: Evaluation) -> Iterator[_Job]:
-    for healthy_model in healthy_models(evaluation.original):
-        yield healthy_model.name, partial(_compressed, evaluation, healthy_model)
+def _evaluated(
+    evaluation: Evaluation, suite: FaultSuite, done: Mapping[str, str]
+) -> Iterator[Evaluated]:
+    """Evaluate an original's models one by one, but for those that are done, by name and size."""
+    # the healthy ones are made one after the other, and come first: a fault tells that all are done
+    for healthy in () if any(done.values()) else healthy_models(evaluation.original):
+        if healthy.name not in done:
+            yield _compressed(evaluation, healthy)
+    for draw in suite.faults():
+        name = f"{draw.kind}, {draw.size}, {draw.index}"
+        if name not in done:
+            yield _fault(evaluation, draw, name, suite)
 
 
 def _compressed(evaluation: Evaluation, one: Healthy) -> Evaluated:
@@ -221,12 +219,6 @@ def _compressed(evaluation: Evaluation, one: Healthy) -> Evaluated:
     by_original = evaluation.respond(one.model, [QUERIES])[QUERIES] if one.base else None
     name = evaluation.original.name
     return Evaluated(name, one.name, one.kind, surveys=surveys, by_original=by_original)
-
-
-def _faulty(evaluation: Evaluation, suite: FaultSuite) -> Iterator[_Job]:
-    for draw in suite.faults():
-        name = f"{draw.kind}, {draw.size}, {draw.index}"
-        yield name, partial(_fault, evaluation, draw, name, suite)
 
 
 def _fault(evaluation: Evaluation, draw: Draw, name: str, suite: FaultSuite) -> Evaluated:

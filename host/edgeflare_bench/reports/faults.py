@@ -13,6 +13,7 @@ from edgeflare_bench.faults.evaluation import (
     FEW_QUERIES,
     QUERIES,
     SURVEY_QUERIES,
+    Response,
     SearchResult,
     area_under_curve,
 )
@@ -26,7 +27,6 @@ _SIZES = {
     "large and medium": ("large", "medium"),
     "mild": ("mild",),
 }
-_SURVEY = "survey and pursuit"
 
 
 class FaultRow(NamedTuple):
@@ -72,36 +72,27 @@ def fault_rows(bench: FaultBench) -> list[FaultRow]:
         healthy = [one for one in own if not one.size]
         for size, sizes in _SIZES.items():
             faults = [one for one in own if one.size in sizes and not one.without]
-            found += _rows(name, size, faults, healthy)
+            found += _rows(name, size, faults, healthy) if faults else ()
     return found
 
 
 def _rows(
     name: str, size: str, faults: Sequence[Evaluated], healthy: Sequence[Evaluated]
 ) -> Iterator[FaultRow]:
-    if not faults:
-        return
-
     def row(
         method: str, results: Sequence[SearchResult], budget: int = QUERIES, **more: Any
     ) -> FaultRow:
         hits = [one.queries for one in results if one.found]
-        triggers = sum(one.triggers for one in results)
-        middle = median(hits) if hits else None
-        return FaultRow(
-            name, size, method, budget, len(results), len(hits), triggers, middle, **more
-        )
+        counts = len(results), len(hits), sum(one.triggers for one in results)
+        return FaultRow(name, size, method, budget, *counts, median(hits) if hits else None, **more)
 
-    yield row(_SURVEY, [one.searches["survey"] for one in faults])
+    yield row("survey and pursuit", [one.searches["survey"] for one in faults])
     for count in (QUERIES, SURVEY_QUERIES, FEW_QUERIES):
         seen = [one.surveys[count] for one in faults]
         verdicts = [one.verdict for one in seen]
         yield row(
             "survey",
-            [
-                SearchResult(bool(one.first), one.first or one.queries, bool(one.first))
-                for one in seen
-            ],
+            [one.as_search for one in seen],
             count,
             worse=verdicts.count("worse"),
             undecided=verdicts.count("cannot-tell"),
@@ -109,9 +100,7 @@ def _rows(
             area=area_under_curve(
                 [one.surveys[count].excess or 0.0 for one in healthy],
                 [one.excess or 0.0 for one in seen],
-            )
-            if healthy
-            else None,
+            ),
         )
     for method in faults[0].searches:
         if method != "survey":
@@ -124,24 +113,20 @@ def healthy_rows(bench: FaultBench) -> list[HealthyRow]:
     names = _originals(bench)
     for name in [*names, *([""] if len(names) > 1 else [])]:
         own = [one for one in bench.evaluated if not one.size and name in ("", one.original)]
-        label = name or "all originals"
         for kind in [*dict.fromkeys(one.kind for one in own if name), ""]:
-            chosen = [one for one in own if kind in ("", one.kind)]
-            verdicts = [one.surveys[QUERIES].verdict for one in chosen]
-            by_original = [one.by_original.verdict for one in chosen if one.by_original is not None]
-            found += _healthy_row(label, kind or "all", "its own float model", verdicts)
-            found += _healthy_row(label, kind or "all", "the original", by_original)
+            of_kind = [one for one in own if kind in ("", one.kind)]
+            responses: dict[str, list[Response | None]] = {
+                "its own float model": [one.surveys[QUERIES] for one in of_kind],
+                "the original": [one.by_original for one in of_kind],
+            }
+            for references, seen in responses.items():
+                verdicts = [one.verdict for one in seen if one is not None]
+                worse, models = verdicts.count("worse"), len(verdicts)
+                counts = (models, verdicts.count("sound"), worse)
+                labels = (name or "all originals", kind or "all", references)
+                if models:
+                    found.append(HealthyRow(*labels, *counts, upper_bound(worse, models)))
     return found
-
-
-def _healthy_row(
-    name: str, kind: str, references: str, verdicts: Sequence[str]
-) -> Iterator[HealthyRow]:
-    if verdicts:
-        worse = verdicts.count("worse")
-        high = upper_bound(worse, len(verdicts))
-        counts = (len(verdicts), verdicts.count("sound"), worse)
-        yield HealthyRow(name, kind, references, *counts, high)
 
 
 def _of_all(row: FaultRow, count: int | None) -> str:

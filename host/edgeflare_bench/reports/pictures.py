@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare.errors import UsageError
+from edgeflare.words.inputs import units_of
 from edgeflare_bench.cell_figures import CellFigures, FrontStep
 from edgeflare_bench.report import BenchReport
 from edgeflare_bench.searches import SearchRow
@@ -232,29 +233,28 @@ def draw(report: BenchReport) -> tuple[dict[str, bytes], dict[str, bytes], str]:
     all_histograms: dict[str, bytes] = {}
     fronts: dict[str, bytes] = {}
     for pair in dict.fromkeys(row.pair for row in report.searches if row.found):
-        cells = {cell.strategy: cell for cell in report.cells if cell.pair == pair}
-        rows = {
-            name: [row for row in report.searches if (row.pair, row.strategy) == (pair, name)]
-            for name in cells
-        }
+        cells = [cell for cell in report.cells if cell.pair == pair]
+        rows: dict[str, list[SearchRow]] = {cell.strategy: [] for cell in cells}
+        for row in report.searches:
+            if row.pair == pair and row.searched:
+                rows[row.strategy].append(row)
         try:
             all_histograms[pair] = _histograms(pair, rows)
-            margins = {name: _margins(cell, rows[name]) for name, cell in cells.items()}
+            margins = {cell.strategy: _margins(cell, rows[cell.strategy]) for cell in cells}
             if any(one.triggers or len(one.steps) > 1 for one in margins.values()):
-                of = "samples from -1 to 1" if pair in report.audio else "pixels from 0 to 1"
+                of = units_of(1 if pair in report.audio else None).l2
                 fronts[pair] = front_picture(pair, margins, of=of)
         except UsageError as error:
             return {}, {}, str(error)
     return all_histograms, fronts, ""
 
 
-def _histograms(pair: str, all_rows: dict[str, list[SearchRow]]) -> bytes:
+def _histograms(pair: str, all_rows: Mapping[str, Sequence[SearchRow]]) -> bytes:
     queries, seeds = {}, {}
     for strategy, rows in all_rows.items():
-        groups: dict[str, list[int]] = {}
+        groups: dict[str, list[int]] = {row.seed_id: [] for row in rows}
         for row in rows:
-            if row.searched:
-                groups.setdefault(row.seed_id, []).extend([row.queries] if row.found else [])
+            groups[row.seed_id] += [row.queries] if row.found else []
         queries[strategy] = [float(np.mean(group)) for group in groups.values() if group]
         seeds[strategy] = len(groups)
     return histograms(pair, queries, seeds)
@@ -263,12 +263,10 @@ def _histograms(pair: str, all_rows: dict[str, list[SearchRow]]) -> bytes:
 def _margins(cell: CellFigures, rows: Sequence[SearchRow]) -> MarginCurve:
     return MarginCurve(
         steps=cell.front,
-        queries=max((row.queries for row in rows if row.searched), default=0),
-        triggers=list(_triggers(rows)),
+        queries=max((row.queries for row in rows), default=0),
+        triggers=[
+            (row.l2, row.severity)
+            for row in rows
+            if row.found and row.l2 is not None and row.severity is not None
+        ],
     )
-
-
-def _triggers(rows: Sequence[SearchRow]) -> Iterable[tuple[float, float]]:
-    for row in rows:
-        if row.l2 is not None and row.smaller_margin is not None:
-            yield row.l2, row.smaller_margin
