@@ -24,10 +24,14 @@ def nightly(settings: "NightlySettings", json: Json = False) -> None:
     from edgeflare.cli.display.progress import batch_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import INTERRUPTED, ask, handling_signals
-    from edgeflare.nightly import accept_night, load_nightly, run_nightly
-    from edgeflare.nightly.reports import night_document
+    from edgeflare.nightly import (
+        accept_night,
+        load_nightly,
+        night_document,
+        run_nightly,
+        state_word,
+    )
     from edgeflare.reports import Text
-    from edgeflare.words.nightly import SHOWN
 
     loaded = load_nightly(settings.config)
     models, devices = settings.models, settings.devices
@@ -38,7 +42,7 @@ def nightly(settings: "NightlySettings", json: Json = False) -> None:
     try:
         with (
             handling_signals() as stop,
-            batch_display(stop, result=lambda run: SHOWN.get(run.ended, run.ended)) as progress,
+            batch_display(stop, result=lambda run: state_word(run.ended)) as progress,
         ):
             night = run_nightly(
                 loaded,

@@ -129,12 +129,17 @@ def _chart(kind: _Kind, points: Sequence[Point], runs: Sequence[NightRun]) -> Ch
 _TONES: Mapping[RunState, Tone] = {"green": "good", "first": "good", "regression": "bad"}
 
 
+def state_word(state: str) -> str:
+    """Return how a run's state is called in a terminal."""
+    return SHOWN.get(state, state)
+
+
 def night_document(night: Night) -> list[Block]:
     """Return how a night came out: a line for each run, with the reasons where it is not green."""
     items = []
     for run in night.runs:
         text = f" {run.name}: {run.figures}" if run.figures else f" {run.name}"
-        items.append(Item(text, _TONES.get(run.state, "warn"), SHOWN.get(run.state, run.state)))
+        items.append(Item(text, _TONES.get(run.state, "warn"), state_word(run.state)))
         items += [Item(f"  {said}") for said in run.words]
         items += [Item(f"  changed: {changed}", "muted") for changed in run.changed]
     return [Listing(tuple(items)), Text(f"Night {night.number}: {night.verdict}", "strong")]
