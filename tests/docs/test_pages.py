@@ -51,6 +51,7 @@ LONG = {
     for page in (
         *("repair", "search-options", "explain", "inspect-units", "inspect"),
         *("compare", "pytest", "library", "broken-links", "fleets"),
+        *("inspect-classes", "inputs", "nightly", "tasks"),
     )
 }
 """Pages that take longest: tests in `e2e` do what their blocks do, so these run at night, too."""

@@ -63,9 +63,7 @@ def test_those_of_its_tflite_twin_are_the_same() -> None:
     assert [kinds[name] for name in layers] == ["TANH"] * 4 + ["FULLY_CONNECTED"]
 
 
-def test_bias_and_what_moves_values_stand_between_a_layer_and_its_activation(
-    tmp_path: Path,
-) -> None:
+def test_bias_and_what_moves_values_stand_between_a_layer_and_its_activation(tmp_path) -> None:
     graph = graph_of(
         tmp_path / "model.onnx",
         ("MatMul", ["x", "W"], ["a"]),

@@ -58,9 +58,7 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
     return home, run(home, CROSSED, "--out", "crossed", "--json")
 
 
-def test_a_campaign_that_crosses_its_limits_ends_with_1_and_is_whole(
-    crossed: tuple[Path, Ran],
-) -> None:
+def test_a_campaign_that_crosses_its_limits_ends_with_1_and_is_whole(crossed) -> None:
     _, ran = crossed
     assert ran.code == 1, ran.err
     names = [*("max_deviation_rate", "min_median_queries", "min_l2", "max_severity", "new_pairs")]

@@ -105,9 +105,7 @@ def board_with_tests(
 @pytest.mark.slow
 @pytest.mark.virtual
 @pytest.mark.parametrize("suite", SUITES)
-def test_the_agents_tests_pass_on_the_boards_own_python(
-    board_with_tests: Transport, suite: str
-) -> None:
+def test_the_agents_tests_pass_on_the_boards_own_python(board_with_tests, suite) -> None:
     left_out = [f"--ignore-glob=*/{name}" for name in LEFT_OUT]
     done = board_with_tests.run(["-c", RUN, suite, *left_out], timeout=1800)
     told = done.stdout.decode()

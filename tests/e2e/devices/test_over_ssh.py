@@ -52,9 +52,7 @@ def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> 
 
 
 @pytest.mark.extended
-def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
-    home: Path, openssh_server: SshServer
-) -> None:
+def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(home, openssh_server) -> None:
     unknown = edgeflare("devices", "check", "board", home=home)
     assert unknown.code == 3
     assert "edgeflare devices trust" in unknown.out + unknown.err

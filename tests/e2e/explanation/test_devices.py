@@ -38,9 +38,7 @@ def inventory(folder: Path, server: SshServer) -> Path:
     return folder / "devices.toml"
 
 
-def test_devices_that_answer_alike_are_told_with_what_they_share(
-    tmp_path: Path, openssh_server: SshServer
-) -> None:
+def test_devices_that_answer_alike_are_told_with_what_they_share(tmp_path, openssh_server) -> None:
     must_run(
         "run", "--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite",
         "--seeds", DEMO / "seeds.npz", "--limit", 10, "--no-survey", "--out", "out", home=tmp_path,

@@ -85,9 +85,7 @@ def test_no_program_no_model_and_no_connection(strangers: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["campaign", "corpus"])
-def test_a_database_that_a_strangers_folder_names_is_not_connected_to(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_database_that_a_strangers_folder_names_is_not_connected_to(tmp_path, kind) -> None:
     folder = tmp_path / "c"
     folder.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as server:

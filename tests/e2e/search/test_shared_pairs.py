@@ -43,9 +43,7 @@ def run(home: Path, data: Path, name: str, *more: object) -> Ran:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", PAIRS)
-def test_most_seeds_of_a_published_pair_lead_to_a_trigger(
-    tmp_path: Path, shared_data: Path, name: str
-) -> None:
+def test_most_seeds_of_a_published_pair_lead_to_a_trigger(tmp_path, shared_data, name) -> None:
     ran = run(tmp_path, shared_data, name, "--limit", 12)
     assert ran.code == 0, ran.err
     assert ran.json["found"] >= 0.75 * ran.json["searched"]

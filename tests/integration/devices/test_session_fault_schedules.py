@@ -103,9 +103,7 @@ SEEDS = [
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_lost_wrong_or_twice_under(
-    seed: int, provisioned: Provisioned, device: Device, pair_input: InputSpec
-) -> None:
+def test_nothing_is_lost_wrong_or_twice_under(seed, provisioned, device, pair_input) -> None:
     plan = FaultPlan(seed, faults=FAULTS, span=4_096, spare=0)
 
     def reopen() -> DeviceSession:

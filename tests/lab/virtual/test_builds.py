@@ -65,9 +65,7 @@ def test_half_a_build_is_none(lost: str, cache: Path) -> None:
 
 @pytest.mark.parametrize("name", ["vmlinuz", "initrd", "disk.img", "build.json"])
 @pytest.mark.parametrize("content", [b"", b"cut", b"\xff" * 8, None], ids=repr)
-def test_a_damaged_build_is_made_anew(
-    name: str, content: bytes | None, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_build_is_made_anew(name, content, cache, monkeypatch) -> None:
     monkeypatch.setattr(build, "_make", lambda work, *_: fill(work / "out"))
     made, new = ensure_build(BoardSettings(), silent)
     assert new
@@ -107,9 +105,7 @@ def test_two_at_once_build_once(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(made) == 2
 
 
-def test_a_build_that_fails_leaves_nothing_but_its_log(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_fails_leaves_nothing_but_its_log(cache, monkeypatch) -> None:
     (cache / "building-killed").mkdir(parents=True)
 
     def make(work: Path, *_: object) -> Path:

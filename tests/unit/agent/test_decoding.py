@@ -238,9 +238,7 @@ PPOCR = {"character": "a\nb\n\u4e2d"}
     [(5, ("", "a", "b", "\u4e2d", " ")), (4, ("", "a", "b", "\u4e2d"))],
     ids=["with a space", "without"],
 )
-def test_the_symbols_in_a_file_of_ppocr_are_a_decoder(
-    count: int, vocabulary: tuple[str, ...], end: str
-) -> None:
+def test_the_symbols_in_a_file_of_ppocr_are_a_decoder(count, vocabulary, end) -> None:
     output = TensorInfo("softmax_0.tmp_0", (None, None, count), "float32")
     metadata = {"character": PPOCR["character"].replace("\n", end) + end}
     decoder = decoder_in(metadata, "rec.onnx", [output])

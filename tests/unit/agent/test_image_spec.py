@@ -100,7 +100,5 @@ def test_anything_else_is_no_spec(data: Any) -> None:
         ([], False),
     ],
 )
-def test_an_open_first_axis_of_an_input_is_the_batch(
-    shapes: list[tuple[int | None, ...]], expected: bool
-) -> None:
+def test_an_open_first_axis_of_an_input_is_the_batch(shapes, expected) -> None:
     assert is_batch_open([TensorInfo("x", shape, "float32") for shape in shapes]) is expected

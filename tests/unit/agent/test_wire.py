@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -79,15 +79,14 @@ def same(first: Frame, second: Frame) -> bool:
 
 
 @given(st.lists(frames, min_size=1, max_size=3), st.integers(1, 64), st.booleans())
-def test_frames_arrive_as_they_were_sent_however_the_stream_is_cut(
-    sent: list[Frame], chunk: int, compress: bool
-) -> None:
+def test_frames_arrive_as_they_were_sent_however_the_stream_is_cut(sent, chunk, compress) -> None:
     read = reader(b"".join(block for frame in sent for block in encode(*frame, compress)), chunk)
     assert all(same(read_frame(read), frame) for frame in sent)
     with pytest.raises(EndOfStreamError):
         read_frame(read)
 
 
+@settings(max_examples=40)
 @given(frames, st.data())
 def test_a_truncated_frame_is_the_end_of_the_stream(frame: Frame, data: st.DataObject) -> None:
     whole = b"".join(encode(*frame))
@@ -96,6 +95,7 @@ def test_a_truncated_frame_is_the_end_of_the_stream(frame: Frame, data: st.DataO
         read_frame(reader(whole[:cut]))
 
 
+@settings(max_examples=40)
 @given(frames, st.data())
 def test_a_corrupted_frame_is_never_taken_for_a_good_one(frame: Frame, data: st.DataObject) -> None:
     whole = bytearray(b"".join(encode(*frame)))

@@ -42,15 +42,6 @@ def test_a_campaign_has_no_limits_unless_they_are_stated() -> None:
     assert LimitsConfig().model_dump(exclude_defaults=True) == {}
 
 
-def test_what_is_none_at_all_is_a_limit_too() -> None:
-    stated = limits(max_deviation_rate=0, max_seed_deviation_rate=1, max_new_triggers=0)
-    assert stated.model_dump(exclude_none=True, exclude={"new_pairs"}) == {
-        "max_deviation_rate": 0.0,
-        "max_seed_deviation_rate": 1.0,
-        "max_new_triggers": 0,
-    }
-
-
 def test_the_baseline_is_beside_the_file(tmp_path: Path) -> None:
     path = tmp_path / "campaign.toml"
     path.write_text(MINIMAL + "[limits]\nnew_pairs = false\nbaseline = 'campaigns/old'\n")

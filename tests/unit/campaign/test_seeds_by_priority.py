@@ -110,9 +110,7 @@ def test_what_was_interrupted_ends_as_if_it_had_not_been(store: Store, last: int
     assert ids(store) == ["5", "2", "4", "3", "0", "6", "1"]
 
 
-def test_what_ended_right_after_the_seeds_gets_the_same_notices(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_ended_right_after_the_seeds_gets_the_same_notices(store, monkeypatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -92,9 +92,7 @@ def test_a_cell_that_has_ended_leaves_a_line(bench: tuple[Path, list[BatchProgre
     assert "1: found 3" in text(console)
 
 
-def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(tmp_path, capsys) -> None:
     display = BatchDisplay(PlainProgress(), "cell ", found)
     failing = BatchProgress("demo, dflare, repeat 7", tmp_path, 1, 2)
     for event in (None, Stage("device", "local"), Notice("it can't be run")):
@@ -105,9 +103,7 @@ def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(
     assert numbers("\n".join(capsys.readouterr().err.splitlines()[:4])) == "1 2 7 2 2 1"
 
 
-def test_how_to_go_on_with_the_whole_bench_is_said_once_and_last(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_how_to_go_on_with_the_whole_bench_is_said_once_and_last(tmp_path, capsys) -> None:
     cell = BatchProgress("demo, dflare, repeat 0", tmp_path, 1, 2)
 
     def interrupted() -> None:

@@ -130,9 +130,7 @@ def rows(text: str, strategy: str) -> list[list[str]]:
     return [one[2:] for one in cells if one[:2] == ["LeNet [1]", strategy]]
 
 
-def test_how_far_it_is_what_failed_and_what_is_missing(
-    capsys: pytest.CaptureFixture[str], width: int
-) -> None:
+def test_how_far_it_is_what_failed_and_what_is_missing(capsys, width) -> None:
     title, state, *lines = shown(capsys).splitlines()
     assert title == "A [tiny] suite"
     assert numbers(state) == "6 5 1 3 1"
@@ -142,9 +140,7 @@ def test_how_far_it_is_what_failed_and_what_is_missing(
     assert "`edgeflare bench resume" in lines[-1]
 
 
-def test_the_most_needed_figures_are_whole_at_every_width(
-    capsys: pytest.CaptureFixture[str], width: int
-) -> None:
+def test_the_most_needed_figures_are_whole_at_every_width(capsys, width) -> None:
     text = shown(capsys)
     tables = [line for line in text.splitlines() if line.startswith(" ")]
     assert max(map(len, tables)) <= width

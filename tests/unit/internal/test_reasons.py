@@ -95,9 +95,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("name", READERS)
-def test_a_file_of_another_kind_is_told_in_our_words(
-    tmp_path: Path, name: str, content: str
-) -> None:
+def test_a_file_of_another_kind_is_told_in_our_words(tmp_path, name, content) -> None:
     path = tmp_path / name
     path.write_bytes(CONTENTS[content])
     if (name, content) == ("triggers.npz", "pickles"):  # it is read a trigger at a time

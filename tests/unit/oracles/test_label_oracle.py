@@ -35,9 +35,7 @@ class TestFloor:
             ([0.45, 0.55], [1.0, 0.0], Decision.BELOW_FLOOR),  # a model that gives a label only
         ],
     )
-    def test_different_labels_need_it_in_both_models(
-        self, original: list[float], deployed: list[float], decision: Decision
-    ) -> None:
+    def test_different_labels_need_it_in_both_models(self, original, deployed, decision) -> None:
         oracle = LabelOracle(floor=0.125)
         assert oracle.floor == 0.125
         assert oracle.decide(np.array(original), np.array(deployed)) is decision

@@ -24,9 +24,7 @@ SAID = "which your royal highness assumed is"
         ("30 days", "thirty days", Decision.DEVIATION),
     ],
 )
-def test_sentences_are_compared_word_by_word(
-    original: str, deployed: str, decision: Decision
-) -> None:
+def test_sentences_are_compared_word_by_word(original, deployed, decision) -> None:
     assert TranscriptOracle().decide(heard(original), heard(deployed)) is decision
     assert TranscriptOracle().decide(heard(deployed), heard(original)) is decision
 

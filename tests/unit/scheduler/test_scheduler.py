@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -342,9 +341,7 @@ def test_an_input_on_which_the_device_cannot_answer_ends_its_search_alone() -> N
 
 @pytest.mark.parametrize("one_trip", [False, True])
 @pytest.mark.parametrize("of", ["both", "original"])
-def test_an_input_on_which_the_original_cannot_answer_ends_its_search_alone(
-    of: Literal["both", "original"], one_trip: bool
-) -> None:
+def test_an_input_on_which_the_original_cannot_answer_ends_its_search_alone(of, one_trip) -> None:
     class Picky(Linear):
         """Can't answer on inputs whose first pixel is bright."""
 

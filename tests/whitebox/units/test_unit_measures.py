@@ -13,7 +13,6 @@ from edgeflare_whitebox.units.measures import (
     BINS,
     BY_UNIT,
     JOINT_RECORDS,
-    MeasureName,
     Scores,
     design_effects,
     information,
@@ -61,9 +60,7 @@ def test_pearson_is_numpys_whatever_the_offset(shift: float) -> None:
 
 
 @pytest.mark.parametrize("name", BY_UNIT)
-def test_scores_are_those_of_all_units_at_once(
-    name: MeasureName, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_are_those_of_all_units_at_once(name, monkeypatch) -> None:
     units, values = drawn(500, 13)
     some = units.astype(np.float32)
     whole = BY_UNIT[name](some, values, 0.05, np.ones(2))

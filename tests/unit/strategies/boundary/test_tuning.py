@@ -46,9 +46,7 @@ def untuned(side: int, **stated: Any) -> tuple[str, int | None, int | None]:
         (28, {"crossing": "natural", "effort": 64}, ("natural", 64, 2)),
     ],
 )
-def test_without_a_measurement_the_size_of_the_image_decides(
-    side: int, stated: dict[str, Any], expected: tuple[str, int, int]
-) -> None:
+def test_without_a_measurement_the_size_of_the_image_decides(side, stated, expected) -> None:
     assert untuned(side, **stated) == expected
 
 
@@ -71,9 +69,7 @@ def test_without_a_measurement_the_size_of_the_image_decides(
         (396, ("least-l2", 128), ("least-l2", 128)),
     ],
 )
-def test_the_slower_the_device_the_more_the_host_does(
-    affordable: int, small: tuple[str, int], large: tuple[str, int]
-) -> None:
+def test_the_slower_the_device_the_more_the_host_does(affordable, small, large) -> None:
     assert chosen(affordable, side=63) == small
     assert chosen(affordable, side=64) == large
 
@@ -96,9 +92,7 @@ def test_any_cost_gives_a_choice(ratio: float) -> None:
         ({"crossing": "natural", "effort": 5}, ("natural", 5), ("natural", 5)),
     ],
 )
-def test_what_is_stated_stays(
-    stated: dict[str, Any], fast: tuple[str, int], slow: tuple[str, int]
-) -> None:
+def test_what_is_stated_stays(stated, fast, slow) -> None:
     assert chosen(44, **stated) == fast
     assert chosen(396, **stated) == slow
 
@@ -125,9 +119,7 @@ def test_what_is_stated_stays(
         (396, {"crossing": "least-l2", "effort": 63}, 2),
     ],
 )
-def test_three_classes_tie_where_the_host_can_do_that_much(
-    affordable: int, stated: dict[str, Any], classes: int
-) -> None:
+def test_three_classes_tie_where_the_host_can_do_that_much(affordable, stated, classes) -> None:
     options = resolve_options(
         BoundaryOptions(**stated), 28, one_trip=False, ratio=RATIO[affordable] + 1e-9
     )
