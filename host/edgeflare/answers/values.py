@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from edgeflare._internal.flags import OUTPUTS, Flag, ForTasks, Key, conflict
 from edgeflare._internal.text import number_text
@@ -75,10 +75,8 @@ _ROUNDED_PIXELS = 0.01
 """The largest share of pixels whose label may differ by rounding alone; as the default tolerance."""
 
 
-class ValuesConfig(BaseModel):
+class ValuesConfig(BaseModel, extra="forbid", frozen=True):
     """How answers of real values are compared: maps, embeddings and vectors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     measure: Annotated[
         ValueMeasure | None,

@@ -337,7 +337,7 @@ def recipes_campaign(
                 files[name] = maker.make(name)
         except ModelError as error:
             failed[name] = f"it can't be made: {error}"
-            tell(number, Notice(repair.not_made(name, str(error))))
+            tell(number, Notice(repair.NOT_MADE.format(name, error)))
     notices = [*filter(None, (notice, why_none)), repair.CALIBRATED]
     models = {PRESENT: config.deployed}
     models |= {name: _deployed(config, file) for name, file in files.items()}

@@ -52,13 +52,6 @@ from edgeflare.words.causes import (
     step_text,
 )
 
-__all__ = [
-    "explanation_blocks",
-    "explanation_document",
-    "shrunk_document",
-    "write_node_data",
-]
-
 GROUPS_SHOWN = 10
 _NOTHING = 0.0005
 """A change of the margin that is printed as 0."""
