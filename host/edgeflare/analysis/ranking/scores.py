@@ -153,7 +153,7 @@ def read_campaign(store: Store) -> CandidateCampaign:
             one.status is Status.TIMEOUT for outcomes in ended.values() for one in outcomes
         ),
         kind=store.kind,
-        differences=None if answers is None else store.kind.seed_differences(answers.figures),
+        differences=None if answers is None else store.kind.seed_differences(answers),
         alike=bool(done)
         and all(one.status in _NOTHING_FOUND for of in done.values() for one in of.outcomes)
         and all(_same_answers(seed) for seed in seeds.values() if seed.sample in done),

@@ -231,7 +231,7 @@ def _gallery(report: Report, collected: Collected, shown: int) -> dict[str, Any]
     }
     return {
         "kind": kind,
-        "note": kind.page_note(answers.figures) if answers else "",
+        "note": "" if answers is None else kind.page_note(answers),
         "signs": KIND_WORDS,
         "has_maps": any(card.maps for card in collected.cards),
         "sound": sound if summary.sample_rate else None,
