@@ -29,13 +29,25 @@ from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
 from edgeflare.analysis.ranking.scores import Estimate
 from edgeflare.analysis.soundness import Soundness
+from edgeflare.analysis.summary import ControlFigures, control_figures
 from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKind
 from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
 from edgeflare.campaign.comparison import candidates_named
 from edgeflare.campaign.events import BatchProgress
 from edgeflare.campaign.settings.flags import Flag
-from edgeflare.document import Block, Column, Heading, Item, Listing, Section, Table, Text
+from edgeflare.document import (
+    Block,
+    Column,
+    Figures,
+    Heading,
+    Item,
+    Listing,
+    Section,
+    Table,
+    Text,
+)
 from edgeflare.errors import ModelError, UsageError
+from edgeflare.reports.campaign import control_list
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
@@ -80,18 +92,18 @@ class _Soundness(Analysis[SoundnessSettings, Soundness]):
         yield Section("soundness", "Verdict", blocks, order=10)
 
 
-class AgreementSettings(BaseModel):
+class NoSettings(BaseModel):
     """There are none."""
 
 
-class _Agreement(Analysis[AgreementSettings, Agreements]):
+class _Agreement(Analysis[NoSettings, Agreements]):
     name = "agreement"
     about = "Compare the answers of devices that searched for themselves, each two of them."
-    settings = AgreementSettings
+    settings = NoSettings
     result = Agreements
     stored = False
 
-    def run(self, campaign: Store, settings: AgreementSettings, context: RunContext) -> Agreements:
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> Agreements:
         del settings, context
         pairs, every_device = agreements(campaign)
         if not pairs:
@@ -103,6 +115,22 @@ class _Agreement(Analysis[AgreementSettings, Agreements]):
 
     def sections(self, result: Agreements) -> Iterator[Block]:  # type: ignore[override]
         yield from agreement_blocks(result.pairs, result.every_device)
+
+
+class _Control(Analysis[NoSettings, ControlFigures]):
+    name = "control"
+    about = "Count the false alarms of a campaign's control: the original against itself."
+    settings, result = NoSettings, ControlFigures
+    stored = False
+
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> ControlFigures:
+        del settings, context
+        if (figures := control_figures(campaign)) is None:
+            raise UsageError(f"{campaign.folder} has no control: run it with --control")
+        return figures
+
+    def sections(self, result: ControlFigures) -> Iterator[Section]:  # type: ignore[override]
+        yield Section("control", "Control", (Figures((*control_list(result),)),))
 
 
 _FAILED = 3
@@ -324,4 +352,4 @@ def _duels(ranking: Ranking) -> list[Block]:
     return [Heading("Pairs"), Table(columns, ranking.duels, about)]
 
 
-SOUNDNESS, AGREEMENT, COMPARE = _Soundness(), _Agreement(), _Compare()
+SOUNDNESS, AGREEMENT, CONTROL, COMPARE = _Soundness(), _Agreement(), _Control(), _Compare()

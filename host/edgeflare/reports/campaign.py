@@ -96,7 +96,7 @@ def key_figures(summary: Summary, name: Name = str) -> tuple[KeyFigure, ...]:
         *_results(summary, name),
         *_costs(summary),
         *_distances(summary),
-        *_control(summary.control),
+        *control_list(summary.control),
     )
 
 
@@ -254,7 +254,8 @@ def _search(search: Mapping[str, Any]) -> str:
     return ", ".join([*parts, at_least])
 
 
-def _control(control: ControlFigures | None) -> Iterable[KeyFigure]:
+def control_list(control: ControlFigures | None) -> Iterable[KeyFigure]:
+    """Yield what a campaign's control found and compared; nothing where there is none."""
     if control is not None:
         yield KeyFigure("control", control_words(control))
         about = "a false alarm takes the original for another model by other arithmetic alone"

@@ -13,7 +13,7 @@ from edgeflare._internal.flags import Flag
 from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.answers.metrics import text_of, top_label
-from edgeflare.document import Block, Heading, Text
+from edgeflare.document import Section, Text
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.repair import check_finished
 from edgeflare.reports.export import file_stem, text_in, translate_write_errors
@@ -128,12 +128,12 @@ class _Examples(Analysis[ExamplesSettings, FineTuningSet]):
         del context
         return write_fine_tuning(campaign.folder, settings.folder)
 
-    def sections(self, result: FineTuningSet) -> Iterator[Block]:  # type: ignore[override]
-        yield Heading("Examples to train with")
-        yield Text(
+    def sections(self, result: FineTuningSet) -> Iterator[Section]:  # type: ignore[override]
+        text = (
             f"{result.inputs:,} inputs, of which {result.triggering:,} are triggering, in {result.folder}: "
             "examples.csv names each file and what the original answers to it"
         )
+        yield Section("examples", "", (Text(text),))
 
 
 EXAMPLES = _Examples()
