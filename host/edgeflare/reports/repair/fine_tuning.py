@@ -68,13 +68,9 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
             for stem, sample, row in _rows(store):
                 if row[2] is None:  # the original has no answer to learn
                     continue
-                ending, data = "png", b""
-                found = store.get_sample(sample)
-                if store.sample_rate is None:
-                    data = png(found)
-                else:
-                    ending, data = "wav", pcm_wav(found, store.sample_rate)
-                name = f"{_FILES}/{stem}.{ending}"
+                rate, pixels = store.sample_rate, store.get_sample(sample)
+                data = png(pixels) if rate is None else pcm_wav(pixels, rate)
+                name = f"{_FILES}/{stem}.{'png' if rate is None else 'wav'}"
                 write_whole(folder / name, data)
                 writer.writerow([name, *row])
                 count += 1
