@@ -129,16 +129,12 @@ class Torn(Mean):
         raise ZeroDivisionError("torn")
 '''
 ENTRIES = {
-    "edgeflare.commands/greet": "greet",
-    "edgeflare.commands/bench": "greet",
-    "edgeflare.commands/stumble": "stumble",
-    "edgeflare.commands/unusual": "unusual",
-    "edgeflare.probes/mean": "Mean",
-    "edgeflare.probes/gradient": "Mean",
-    "edgeflare.strategies/asking": "Asking",
-    "edgeflare.strategies/gradient": "Asking",
+    "edgeflare.commands/greet": "greet", "edgeflare.commands/bench": "greet",
+    "edgeflare.commands/stumble": "stumble", "edgeflare.commands/unusual": "unusual",
+    "edgeflare.probes/mean": "Mean", "edgeflare.probes/gradient": "Mean",
+    "edgeflare.strategies/asking": "Asking", "edgeflare.strategies/gradient": "Asking",
     "edgeflare.analyses/count": "COUNT",
-}
+}  # fmt: skip
 BROKEN = {
     "edgeflare.commands/wrecked": "command",
     "edgeflare.analyses/wrecked": "ANALYSIS",

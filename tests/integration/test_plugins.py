@@ -72,15 +72,11 @@ class Useless:
 number = 7
 '''
 ENTRIES = {
-    "edgeflare.strategies/noise": "Noise",
-    "edgeflare.strategies/nothing": "nothing",
-    "edgeflare.strategies/useless": "Useless",
-    "edgeflare.oracles/sixths": "Sixths",
-    "edgeflare.oracles/useless": "Useless",
-    "edgeflare.transports/pipe": "pipe",
-    "edgeflare.transports/useless": "number",
-    "edgeflare.runtimes/useless": "Useless",
-}
+    "edgeflare.strategies/noise": "Noise", "edgeflare.strategies/nothing": "nothing",
+    "edgeflare.strategies/useless": "Useless", "edgeflare.oracles/sixths": "Sixths",
+    "edgeflare.oracles/useless": "Useless", "edgeflare.transports/pipe": "pipe",
+    "edgeflare.transports/useless": "number", "edgeflare.runtimes/useless": "Useless",
+}  # fmt: skip
 GROUPS = ("strategies", "oracles", "transports", "runtimes")
 
 

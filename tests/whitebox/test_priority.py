@@ -27,14 +27,9 @@ from edgeflare_whitebox import (
 )
 
 SCORES = [
-    np.array([0.7, 0.2, 0.1]),
-    np.array([0.4, 0.35, 0.25]),
-    np.array([0.4, 0.35, 0.25]),
-    np.array([np.nan, 0.5, 0.5]),
-    np.array([0.5, 0.5, 0.0]),
-    None,
-    np.array([0.0, 1.0, 0.0]),
-]
+    np.array([0.7, 0.2, 0.1]), np.array([0.4, 0.35, 0.25]), np.array([0.4, 0.35, 0.25]),
+    np.array([np.nan, 0.5, 0.5]), np.array([0.5, 0.5, 0.0]), None, np.array([0.0, 1.0, 0.0]),
+]  # fmt: skip
 LAYER = "layer"
 
 

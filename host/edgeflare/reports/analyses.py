@@ -186,16 +186,29 @@ class _Compare(Analysis[CompareSettings, Comparison]):
 def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]:
     """Return verdicts, candidates, pairs and notes; `failed` has candidates that failed."""
     verdicts = filter(None, (ranking.accuracy_verdict, ranking.success_verdict))
+    judged = {one.name: one.soundness for one in ranking.candidates if one.soundness}
+    has_references = any(one.references or one.left_out for one in judged.values())
+    against = f"Against {'healthy references' if has_references else 'the original'}"
+    words = ", ".join(f"{name} {_VERDICTS[one.verdict]}" for name, one in judged.items())
+    sentences = tuple(
+        Item(
+            " ".join([soundness_sentence(one), *evidence_sentences(one)]),
+            TONES[one.verdict],
+            f"{name}:",
+        )
+        for name, one in judged.items()
+    )
+    evidence: list[Block] = [Heading(against), Listing(sentences)] if judged else []
     about = (
         f"{ranking.seeds} seeds that all have finished; approximate intervals of "
         f"{percent_text(ranking.level)}, accuracy's of 95 %; queries are those of the searches "
         "that found a trigger:"
     )
     return [
-        *_soundness_first(ranking),
+        *([Text(f"{against} {words}.", "strong")] if judged else []),
         Text(ranking.verdict, "strong"),
         *map(Text, verdicts),
-        *_soundness(ranking),
+        *evidence,
         Heading("Candidates"),
         Table(_candidates(ranking), ranking.candidates, about),
         *_differences(ranking),
@@ -204,44 +217,6 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
         Listing(tuple(Item(sentence, "warn", "note:") for sentence in ranking.notes)),
         Listing(tuple(Item(f"Differences: {sentence}") for sentence in ranking.differences)),
     ]
-
-
-def _soundness_first(ranking: Ranking) -> list[Block]:
-    """Return in a line what each candidate's verdict is, which comes before any rank."""
-    judged = [
-        (candidate.name, candidate.soundness.verdict)
-        for candidate in ranking.candidates
-        if candidate.soundness
-    ]
-    words = (f"{name} {_VERDICTS[verdict]}" for name, verdict in judged)
-    return [Text(f"{_against(ranking)} {', '.join(words)}.", "strong")] if judged else []
-
-
-def _against(ranking: Ranking) -> str:
-    """Return what candidates are held against; without references their labels alone tell."""
-    judged = [
-        candidate.soundness for candidate in ranking.candidates if candidate.soundness is not None
-    ]
-    has_references = any(one.references or one.left_out for one in judged)
-    return "Against healthy references" if has_references else "Against the original"
-
-
-def _soundness(ranking: Ranking) -> list[Block]:
-    """Return each candidate's verdict; nothing where none has any."""
-    judged = [
-        (candidate.name, candidate.soundness)
-        for candidate in ranking.candidates
-        if candidate.soundness is not None
-    ]
-    items = tuple(
-        Item(
-            " ".join([soundness_sentence(found), *evidence_sentences(found)]),
-            TONES[found.verdict],
-            f"{name}:",
-        )
-        for name, found in judged
-    )
-    return [Heading(_against(ranking)), Listing(items)] if items else []
 
 
 def _candidates(ranking: Ranking) -> tuple[Column, ...]:

@@ -40,20 +40,10 @@ def speech(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path:
 def run(home: Path, data: Path, seeds: Path, *more: object) -> Ran:
     models = data / "models" / "mlperf-tiny"
     return edgeflare(
-        "run",
-        "--original",
-        models / "kws_dscnn_float.tflite",
-        "--deployed",
-        models / "kws_dscnn_int8.tflite",
-        "--seeds",
-        seeds,
-        "--strategy",
-        "none",
-        "--out",
-        "campaign",
-        *more,
-        home=home,
-    )
+        "run", "--original", models / "kws_dscnn_float.tflite", "--deployed",
+        models / "kws_dscnn_int8.tflite", "--seeds", seeds, "--strategy", "none", "--out",
+        "campaign", *more, home=home,
+    )  # fmt: skip
 
 
 def test_what_can_be_used_is_and_the_rest_is_named(tmp_path, shared_data, speech) -> None:

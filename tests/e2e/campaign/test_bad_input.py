@@ -126,20 +126,10 @@ def test_bad_input_gets_one_sentence(home: Path, case: str) -> None:
 )
 def test_scaling_stated_for_one_model_holds_for_both(home: Path, flag: str) -> None:
     must_run(
-        "run",
-        "--original",
-        classifier(home / "a.onnx", 10),
-        "--deployed",
-        classifier(home / "b.onnx", 10),
-        "--seeds",
-        home / "digits",
-        flag,
-        "scale=1/255",
-        "--max-queries",
-        2,
-        "--no-survey",
-        home=home,
-    )
+        "run", "--original", classifier(home / "a.onnx", 10), "--deployed",
+        classifier(home / "b.onnx", 10), "--seeds", home / "digits", flag, "scale=1/255",
+        "--max-queries", 2, "--no-survey", home=home,
+    )  # fmt: skip
 
 
 def test_a_corrupt_image_among_good_ones_is_named_skipped_and_counted(home: Path) -> None:
@@ -180,16 +170,8 @@ def test_a_label_that_is_no_class_is_named(home: Path) -> None:
 @pytest.mark.extended
 def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
     ran = must_run(
-        "run",
-        *DEMO_PAIR,
-        "--limit",
-        20,
-        "--original-input",
-        "scale=1",
-        "--max-queries",
-        1,
-        "--allow-disagreement",
-        home=home,
-    )
+        "run", *DEMO_PAIR, "--limit", 20, "--original-input", "scale=1", "--max-queries", 1,
+        "--allow-disagreement", home=home,
+    )  # fmt: skip
     assert "looks" not in ran.sentence
     assert "--allow-disagreement" in ran.err

@@ -49,13 +49,9 @@ def begin(home: Path, mode: str) -> None:
 
 def run(home: Path, kill: int) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, SCRIPT, home, str(kill)],
-        env=environment(home),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+        [sys.executable, SCRIPT, home, str(kill)], env=environment(home), cwd=home,
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
 
 
 def learned(folder: Path) -> list[dict[str, Any]]:

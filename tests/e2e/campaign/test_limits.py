@@ -93,15 +93,8 @@ def test_show_reports_the_same_and_ends_with_0_and_resume_with_1(crossed: tuple[
 def test_a_paused_campaign_crosses_what_it_crosses_so_far(crossed: tuple[Path, Ran]) -> None:
     home, _ = crossed
     flags = (
-        "--out",
-        "paused",
-        "--total-queries",
-        "40",
-        "--no-survey",
-        "--concurrency",
-        "1",
-        "--json",
-    )
+        "--out", "paused", "--total-queries", "40", "--no-survey", "--concurrency", "1", "--json",
+    )  # fmt: skip
     ran = run(home, "[limits]\nmax_seed_deviation_rate = 0\nmin_l2 = 50\n", *flags)
     assert ran.json["unfinished"] > 0
     assert ran.code == 1

@@ -21,18 +21,9 @@ from edgeflare.store import Store
 
 SEEDS = 24
 ARGUMENTS = (
-    "run",
-    *DEMO_PAIR,
-    "--limit",
-    SEEDS,
-    "--max-queries",
-    300,
-    "--timeout",
-    0,
-    "--variant",
-    "text",
+    "run", *DEMO_PAIR, "--limit", SEEDS, "--max-queries", 300, "--timeout", 0, "--variant", "text",
     "--no-survey",
-)
+)  # fmt: skip
 
 
 def start(*arguments: object, home: Path) -> "subprocess.Popen[str]":
@@ -154,18 +145,11 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "run",
         *("--original", "original.onnx", "--deployed", "deployed.tflite", "--seeds", "seeds.npz"),
         *(
-            "--limit",
-            SEEDS,
-            "--max-queries",
-            300,
-            "--no-survey",
-            "--variant",
-            "text",
-            "--out",
+            "--limit", SEEDS, "--max-queries", 300, "--no-survey", "--variant", "text", "--out",
             folder,
         ),
         home=tmp_path,
-    )
+    )  # fmt: skip
     when(lambda: finished(folder) >= 3, process)
     process.kill()
     process.communicate()

@@ -18,21 +18,10 @@ from command import DEMO, DEMO_PAIR, edgeflare, environment, must_run
 TWINS = (
     *("--original", DEMO / "original.onnx", "--deployed", DEMO / "original.onnx"),
     *(
-        "--seeds",
-        DEMO / "seeds.npz",
-        "--limit",
-        20,
-        "--strategy",
-        "dflare",
-        "--max-queries",
-        10**9,
-        "--timeout",
-        0,
-        "--no-survey",
-        "--out",
-        "long",
+        "--seeds", DEMO / "seeds.npz", "--limit", 20, "--strategy", "dflare", "--max-queries",
+        10**9, "--timeout", 0, "--no-survey", "--out", "long",
     ),
-)
+)  # fmt: skip
 """Flags of a campaign that finds nothing: a model never differs from itself. It runs until it is stopped."""
 
 

@@ -19,15 +19,9 @@ from edgeflare_lab.virtual.rootfs import wheel_platforms
 PROJECT = Path(__file__).resolve().parents[3]
 SUITES = ("tests/unit/agent", "tests/contract/runtimes", "tests/integration/agent")
 SENT = (
-    "agent",
-    "host",
-    "pyproject.toml",
-    "tests/helpers",
-    "tests/data",
-    "tests/unit/agent",
-    "tests/contract/runtimes",
-    "tests/integration/agent",
-)
+    "agent", "host", "pyproject.toml", "tests/helpers", "tests/data", "tests/unit/agent",
+    "tests/contract/runtimes", "tests/integration/agent",
+)  # fmt: skip
 LIBRARIES = (
     *("pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers"),
     *("onnx", "protobuf", "ml_dtypes", "typing_extensions", "typing_inspection"),

@@ -32,20 +32,9 @@ def home(tmp_path: Path, openssh_server: SshServer) -> Path:
 
 def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> Found:
     must_run(
-        "run",
-        *DEMO_PAIR,
-        "--no-survey",
-        "--limit",
-        SEEDS,
-        "--device",
-        device,
-        "--concurrency",
-        concurrency,
-        "--out",
-        name,
-        *more,
-        home=home,
-    )
+        "run", *DEMO_PAIR, "--no-survey", "--limit", SEEDS, "--device", device, "--concurrency",
+        concurrency, "--out", name, *more, home=home,
+    )  # fmt: skip
     found = found_in(home / name)
     assert len(found) == SEEDS
     return found

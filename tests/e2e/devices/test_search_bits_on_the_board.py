@@ -40,15 +40,8 @@ def packages(folder: Path) -> None:
     platforms = [word for one in PLATFORMS for word in ("--platform", one)]
     stated = [f"{name}=={version(name)}" for name in PACKAGES]
     install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--target",
-        folder,
-    ]
+        sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", folder,
+    ]  # fmt: skip
     python = ["--python-version", "3.11", "--only-binary=:all:"]
     subprocess.run([*install, *platforms, *python, *stated], check=True)
 

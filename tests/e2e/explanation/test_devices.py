@@ -21,14 +21,10 @@ def inventory(folder: Path, server: SshServer) -> Path:
     lines = []
     for name, kernels in KERNELS.items():
         fields = {
-            "host": server.host,
-            "port": server.port,
-            "user": server.user,
-            "key": str(server.key),
-            "known_hosts": str(server.known_hosts),
-            "python": sys.executable,
+            "host": server.host, "port": server.port, "user": server.user, "key": str(server.key),
+            "known_hosts": str(server.known_hosts), "python": sys.executable,
             "cache": str(folder / name),
-        }
+        }  # fmt: skip
         lines += [
             f"[devices.{name}]",
             *(f"{key} = {json.dumps(one)}" for key, one in fields.items()),

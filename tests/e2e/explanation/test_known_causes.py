@@ -240,13 +240,9 @@ def test_preprocessing_that_an_integer_input_clips_is_preprocessing(tmp_path: Pa
     deployed = {"path": DEMO / "deployed.tflite", "input": {"scale": "1/128"}}
     events: list[object] = []
     found = explained(
-        tmp_path / "out",
-        ORIGINAL,
-        deployed,
-        DIGITS,
-        allow_disagreement=True,
+        tmp_path / "out", ORIGINAL, deployed, DIGITS, allow_disagreement=True,
         progress=events.append,
-    )
+    )  # fmt: skip
     assert set(found.counts) == {"preprocessing"}
     (outside,) = [one.data for one in found.notices if one.code == "out of range"]
     assert outside["made_to"] == pytest.approx(255 / 128)

@@ -69,13 +69,9 @@ def strangers(tmp_path: Path) -> Path:
 
 def run(home: Path, *lines: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", _READ_ALL],
-        input="\n".join(lines),
-        cwd=home,
-        env=environment(home),
-        text=True,
-        capture_output=True,
-    )
+        [sys.executable, "-c", _READ_ALL], input="\n".join(lines), cwd=home, env=environment(home),
+        text=True, capture_output=True,
+    )  # fmt: skip
 
 
 def test_no_program_no_model_and_no_connection(strangers: Path) -> None:

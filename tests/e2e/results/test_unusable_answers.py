@@ -261,13 +261,9 @@ def dropout_onnx(path: Path, like: Path) -> Path:
     first, *others = model.graph.node
     metadata = {one.key: one.value for one in model.metadata_props}
     return save_onnx(
-        path,
-        [first, *nodes, *others],
-        list(model.graph.input),
-        list(model.graph.output),
-        constants,
-        metadata,
-    )
+        path, [first, *nodes, *others], list(model.graph.input), list(model.graph.output),
+        constants, metadata,
+    )  # fmt: skip
 
 
 @pytest.mark.extended

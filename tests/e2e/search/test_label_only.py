@@ -21,18 +21,9 @@ SEEDS = 4
 def run(home: Path, deployed: Path, *flags: object, original: Path = ORIGINAL) -> Ran:
     pair = ("--original", original, "--deployed", deployed, "--seeds", DEMO / "seeds.npz")
     limits = (
-        "--strategy",
-        "dflare",
-        "--limit",
-        SEEDS,
-        "--max-queries",
-        400,
-        "--timeout",
-        0,
-        "--out",
-        "campaign",
-        "--no-survey",
-    )
+        "--strategy", "dflare", "--limit", SEEDS, "--max-queries", 400, "--timeout", 0, "--out",
+        "campaign", "--no-survey",
+    )  # fmt: skip
     return edgeflare("run", *pair, *limits, *flags, home=home)
 
 

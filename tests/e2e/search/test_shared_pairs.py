@@ -24,21 +24,10 @@ def run(home: Path, data: Path, name: str, *more: object) -> Ran:
     models = data / "models" / "diffchaser"
     flags = [word for entry in inputs for word in ("--input", entry)]
     return edgeflare(
-        "run",
-        "--original",
-        models / f"{name}.onnx",
-        "--deployed",
-        models / f"{name}.quant.tflite",
-        "--seeds",
-        data / "images" / archive,
-        *flags,
-        "--out",
-        "campaign",
-        "--json",
-        "--no-survey",
-        *more,
-        home=home,
-    )
+        "run", "--original", models / f"{name}.onnx", "--deployed", models / f"{name}.quant.tflite",
+        "--seeds", data / "images" / archive, *flags, "--out", "campaign", "--json", "--no-survey",
+        *more, home=home,
+    )  # fmt: skip
 
 
 @pytest.mark.extended

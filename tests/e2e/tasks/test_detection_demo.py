@@ -54,17 +54,9 @@ def test_a_head_under_one_scale_is_told_by_objects_that_are_lost(home, tmp_path)
     models += ("--deployed", with_one_scale(tmp_path / "one_scale.onnx"))
     seeds = ("--seeds", DETECTION_DEMO / "seeds.npz")
     ran = must_run(
-        "run",
-        *models,
-        *seeds,
-        "--strategy",
-        "none",
-        "--no-survey",
-        "--out",
-        "lost",
-        "--json",
+        "run", *models, *seeds, "--strategy", "none", "--no-survey", "--out", "lost", "--json",
         home=home,
-    )
+    )  # fmt: skip
     kinds = ran.json["detection"]["seeds"]["kinds"]
     assert kinds["lost"] >= 6
     assert kinds["lost"] > 3 * (kinds["ghost"] + kinds["class"] + kinds["shift"])

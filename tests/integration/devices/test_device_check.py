@@ -28,25 +28,10 @@ from edgeflare.devices.transports.base import Transport
 from edgeflare.errors import ModelError, UnreachableError, UsageError
 
 ALL = [
-    "connection",
-    "python",
-    "numpy",
-    "runtimes",
-    "cache folder",
-    "disk",
-    "memory",
-    "clock",
-    "cpu",
-    "governor",
-    "temperature",
-    "delegate",
-    "round trip",
-    "bandwidth",
-    "smoke inference",
-    "smoke inference",
-    "int8 products",
-    "lease",
-]
+    "connection", "python", "numpy", "runtimes", "cache folder", "disk", "memory", "clock", "cpu",
+    "governor", "temperature", "delegate", "round trip", "bandwidth", "smoke inference",
+    "smoke inference", "int8 products", "lease",
+]  # fmt: skip
 SHIFTED = """
 import sys
 import onnxruntime

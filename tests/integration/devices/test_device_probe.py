@@ -269,17 +269,11 @@ class Said:
 @pytest.mark.parametrize(
     "changed",
     [
-        '"version": [3, 11, Infinity]',
-        '"version": [3]',
-        '"version": null',
-        '"home": 4',
-        '"runtimes": ["onnxruntime"]',
-        '"files": {"models": {"a": [1]}}',
-        '"free_bytes": 1e400',
-        f'"free_bytes": {10**400}',
-        f'"libc": {"[" * 100_000}{"]" * 100_000}',
+        '"version": [3, 11, Infinity]', '"version": [3]', '"version": null', '"home": 4',
+        '"runtimes": ["onnxruntime"]', '"files": {"models": {"a": [1]}}', '"free_bytes": 1e400',
+        f'"free_bytes": {10**400}', f'"libc": {"[" * 100_000}{"]" * 100_000}',
     ],
-)
+)  # fmt: skip
 def test_an_answer_that_makes_no_sense_is_a_protocol_error(seen: Probe, changed: str) -> None:
     honest = json.dumps({**asdict(seen), "version": [3, 11, 2]})
     transport = Said(f"<<<edgeflare<<<{honest[:-1]}, {changed}}}>>>edgeflare>>>")

@@ -89,11 +89,7 @@ except KeyboardInterrupt:
 """
     paths = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        timeout=60,
-    )
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True, text=True, start_new_session=True, timeout=60,
+    )  # fmt: skip
     assert done.stdout.strip() == "still here", done.stderr

@@ -109,14 +109,9 @@ def test_nothing_is_lost_wrong_or_twice_under(seed, provisioned, device, pair_in
     def reopen() -> DeviceSession:
         transport = plan.wrap(connect(device))
         return DeviceSession.open(
-            transport,
-            provisioned,
-            "onnx",
-            {},
-            lease=LEASE,
-            owns_transport=True,
+            transport, provisioned, "onnx", {}, lease=LEASE, owns_transport=True,
             limits=Limits(**LIMITS),
-        )
+        )  # fmt: skip
 
     try:
         wrong, answered, reconnecting = ask_everything(reopen, pair_input, random.Random(seed))

@@ -14,19 +14,8 @@ from edgeflare_agent.runtimes import Runtime, load
 
 pytestmark = pytest.mark.shared_data
 LABELS = (
-    "down",
-    "go",
-    "left",
-    "no",
-    "off",
-    "on",
-    "right",
-    "stop",
-    "up",
-    "yes",
-    "silence",
-    "unknown",
-)
+    "down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes", "silence", "unknown",
+)  # fmt: skip
 
 
 def recording(shared_data: Path, name: str) -> NDArray[np.float32]:

@@ -79,14 +79,9 @@ def test_a_client_that_crashes_is_quoted(tmp_path: Path) -> None:
 
 
 SERVICE: dict[str, Any] = {
-    "name": "n",
-    "available": True,
-    "proxy": False,
-    "address": "h",
-    "port": 1,
-    "username": "root",
+    "name": "n", "available": True, "proxy": False, "address": "h", "port": 1, "username": "root",
     "password": None,
-}
+}  # fmt: skip
 AWAY = SERVICE | {"available": False}
 
 

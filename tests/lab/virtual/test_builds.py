@@ -13,14 +13,9 @@ from edgeflare_lab.virtual.build import build_key, ensure_build, read_build, rem
 from edgeflare_lab.virtual.tools import BuildLog, ToolError, run_tool
 
 FACTS = {
-    "folder": "",
-    "debian": "12.1",
-    "kernel": "6.1",
-    "libraries": {"numpy": "2.0"},
-    "mirror": "http://one.test",
-    "built_s": 1.5,
-    "image_mb": 300,
-}
+    "folder": "", "debian": "12.1", "kernel": "6.1", "libraries": {"numpy": "2.0"},
+    "mirror": "http://one.test", "built_s": 1.5, "image_mb": 300,
+}  # fmt: skip
 
 
 @pytest.fixture

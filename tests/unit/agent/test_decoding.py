@@ -190,18 +190,13 @@ def test_exp_is_exp() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"kind": "beam"}, "tokens, ctc"),
-        ({"vocabulary": "abc"}, "vocabulary must"),
-        ({"vocabulary": []}, "vocabulary must"),
-        ({"vocabulary": [1]}, "vocabulary must"),
-        ({"blank": 4}, "token, 0"),
-        ({"blank": True}, "blank must"),
-        ({"space": ""}, "space must"),
-        ({"bytes": 1}, "bytes must"),
-        ({"text_tokens": 5}, "vocabulary's 4"),
+        ({"kind": "beam"}, "tokens, ctc"), ({"vocabulary": "abc"}, "vocabulary must"),
+        ({"vocabulary": []}, "vocabulary must"), ({"vocabulary": [1]}, "vocabulary must"),
+        ({"blank": 4}, "token, 0"), ({"blank": True}, "blank must"), ({"space": ""}, "space must"),
+        ({"bytes": 1}, "bytes must"), ({"text_tokens": 5}, "vocabulary's 4"),
         ({"beam": 3}, "'beam'"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_entry_is_named(change: dict[str, Any], sentence: str) -> None:
     right = {"kind": "ctc", "vocabulary": list(LETTERS)}
     assert Decoder.from_json(right).vocabulary == LETTERS

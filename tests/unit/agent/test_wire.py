@@ -157,30 +157,18 @@ def one_array(dtype: Any, shape: Any) -> bytes:
 @pytest.mark.parametrize(
     ("header", "body"),
     [
-        (b"", b""),
-        (b"\xff\xfe", b""),
-        (b"[]", b""),
-        (b"7", b""),
-        (b"[" * 200_000, b""),
-        (b'{"arrays": 3}', b""),
-        (b'{"arrays": [3]}', b""),
-        (b'{"arrays": [{"dtype": "|u1"}]}', b""),
-        (b"{}", b"left over"),
-        (one_array("|u1", [4]), b"abc"),
-        (one_array("|u1", [2]), b"abc"),
-        (one_array("|u1", [-1]), b"abc"),
-        (one_array("|u1", [1e400]), b"abc"),
-        (one_array("|u1", [2**70]), b"abc"),
-        (one_array("|u1", [0, 2**70]), b""),
-        (one_array("|u1", "abc"), b"abc"),
-        (one_array("|O8", [1]), b"12345678"),
-        (one_array("<U2", [1]), b"12345678"),
-        (one_array("u1,u1", [1]), b"12"),
-        (one_array("(2,)u1", [1]), b"12"),
-        (one_array("<f1", [1]), b"1"),
+        (b"", b""), (b"\xff\xfe", b""), (b"[]", b""), (b"7", b""), (b"[" * 200_000, b""),
+        (b'{"arrays": 3}', b""), (b'{"arrays": [3]}', b""),
+        (b'{"arrays": [{"dtype": "|u1"}]}', b""), (b"{}", b"left over"),
+        (one_array("|u1", [4]), b"abc"), (one_array("|u1", [2]), b"abc"),
+        (one_array("|u1", [-1]), b"abc"), (one_array("|u1", [1e400]), b"abc"),
+        (one_array("|u1", [2**70]), b"abc"), (one_array("|u1", [0, 2**70]), b""),
+        (one_array("|u1", "abc"), b"abc"), (one_array("|O8", [1]), b"12345678"),
+        (one_array("<U2", [1]), b"12345678"), (one_array("u1,u1", [1]), b"12"),
+        (one_array("(2,)u1", [1]), b"12"), (one_array("<f1", [1]), b"1"),
         (one_array(None, [1]), b"1"),
     ],
-)
+)  # fmt: skip
 def test_a_header_that_makes_no_sense_is_a_protocol_error(header: bytes, body: bytes) -> None:
     with pytest.raises(ProtocolError, match="makes no"):
         read_frame(reader(packed(header, body)))

@@ -100,14 +100,10 @@ def test_a_file_without_limits_is_refused(searching, tmp_path, text, words) -> N
 @pytest.mark.parametrize(
     "limits",
     [
-        {},
-        {"max_new_triggers": 0},
-        {"new_pairs": True},
-        {"max_severity": None},
-        {"max_severty": 0.5},
-        "nowhere.toml",
+        {}, {"max_new_triggers": 0}, {"new_pairs": True}, {"max_severity": None},
+        {"max_severty": 0.5}, "nowhere.toml",
     ],
-)
+)  # fmt: skip
 def test_limits_that_no_search_can_cross_are_refused(searching, limits) -> None:
     found = searching()
     with pytest.raises(UsageError):

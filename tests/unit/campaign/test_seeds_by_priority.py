@@ -135,11 +135,7 @@ def test_an_order_of_other_seeds_is_refused_and_nothing_stored(store: Store) -> 
     config = SeedsConfig(path=Path("seeds"), prioritise="margin")
     with pytest.raises(UsageError, match="6 priorities"):
         store_seeds(
-            Source(),
-            config,
-            store,
-            Reporter(lambda _: None),
-            classes=3,
+            Source(), config, store, Reporter(lambda _: None), classes=3,
             priority=lambda seeds: priority(seeds)[:6],
-        )
+        )  # fmt: skip
     assert not store.seed_count()

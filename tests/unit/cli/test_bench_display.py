@@ -32,15 +32,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[BatchPro
     }
     suite = Suite.model_validate(
         {
-            "name": "tiny",
-            "seeds": 3,
-            "repeats": 2,
-            "max_queries": 200,
-            "timeout_s": 0,
-            "pairs": [pair],
-            "strategies": [{"name": "dflare"}],
+            "name": "tiny", "seeds": 3, "repeats": 2, "max_queries": 200, "timeout_s": 0,
+            "pairs": [pair], "strategies": [{"name": "dflare"}],
         }
-    )
+    )  # fmt: skip
     told: list[BatchProgress] = []
     return run_bench(suite, tmp_path_factory.mktemp("bench") / "b", progress=told.append), told
 

@@ -50,18 +50,9 @@ def search(strategy: str, seed: int, queries: int, *, found: bool = True) -> Sea
 
 def contrast(ratio: float | None, p: float) -> BaselineContrast:
     return BaselineContrast(
-        mean=30.0,
-        baseline_mean=20.0,
-        ratio=ratio,
-        n=3,
-        difference=1.5,
-        p=p,
-        p_holm=p,
-        rank_biserial=0.42,
-        rank_biserial_size="medium",
-        a12=0.61,
-        a12_size="small",
-    )
+        mean=30.0, baseline_mean=20.0, ratio=ratio, n=3, difference=1.5, p=p, p_holm=p,
+        rank_biserial=0.42, rank_biserial_size="medium", a12=0.61, a12_size="small",
+    )  # fmt: skip
 
 
 def report(**changes: object) -> BenchReport:
@@ -92,12 +83,7 @@ def report(**changes: object) -> BenchReport:
         "cells": (*figures, cell_figures("LeNet [1]", "not-yet", [])),
         "comparisons": (
             Comparison(
-                "LeNet [1]",
-                FULL,
-                PLAIN,
-                3,
-                contrast(0.7, 0.3),
-                contrast(1.5, 0.0004),
+                "LeNet [1]", FULL, PLAIN, 3, contrast(0.7, 0.3), contrast(1.5, 0.0004),
                 contrast(None, 0.04),
             ),
         ),
@@ -115,7 +101,7 @@ def report(**changes: object) -> BenchReport:
         "notices": ("no histograms: they need matplotlib",),
         "settings": {},
         "searches": tuple(searches),
-    }
+    }  # fmt: skip
     return BenchReport(**values | changes)  # type: ignore[arg-type]
 
 

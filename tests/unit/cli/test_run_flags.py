@@ -46,13 +46,9 @@ def test_a_fleet() -> None:
     )
     assert chosen.devices == ("pi-1", "ssh://user@host:2222", "pi-1")
     assert chosen.fleet.model_dump() == {
-        "mode": "replicate",
-        "allow_mixed": True,
-        "device_queries": 1000,
-        "total_queries": 5000,
-        "handover_s": 1.5,
-        "patience_s": 0.0,
-    }
+        "mode": "replicate", "allow_mixed": True, "device_queries": 1000, "total_queries": 5000,
+        "handover_s": 1.5, "patience_s": 0.0,
+    }  # fmt: skip
     assert chosen.concurrency == 7
 
 

@@ -76,14 +76,9 @@ def pickled() -> bytes:
 
 
 CONTENTS = {
-    "pickles": pickled(),
-    "no archive": b"no archive",
-    "half of it": pickled()[:200],
-    "no text": b"\xff\xfe\x00",
-    "no JSON": b'{"cat": ',
-    "deep JSON": b"[" * 100_000,
-    "nothing": b"",
-}
+    "pickles": pickled(), "no archive": b"no archive", "half of it": pickled()[:200],
+    "no text": b"\xff\xfe\x00", "no JSON": b'{"cat": ', "deep JSON": b"[" * 100_000, "nothing": b"",
+}  # fmt: skip
 READERS: dict[str, Callable[[Path], Any]] = {
     "repair.npz": load_repair,
     "labels.json": load_label_mapping,

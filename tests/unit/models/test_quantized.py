@@ -23,14 +23,9 @@ pytestmark = pytest.mark.extended
 
 ORIGINAL = DEMO / "original.onnx"
 SPEC = InputSpec(
-    shape=(1, 1, 28, 28),
-    dtype="float32",
-    size=(28, 28),
-    channels=1,
-    layout="CHW",
-    color="GRAY",
+    shape=(1, 1, 28, 28), dtype="float32", size=(28, 28), channels=1, layout="CHW", color="GRAY",
     scale=(1.0, 255.0),
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -99,22 +99,10 @@ def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(state, 
 
 def replayed(name: str, state: ReplayState, *, deviated: bool) -> ReplayedInput:
     return ReplayedInput(
-        id=name,
-        kind="seed",
-        seed_id=name,
-        device="pi4",
-        state=state,
-        deviated=deviated,
-        original_label_before=1,
-        deployed_label_before=1,
-        original_label=None,
-        deployed_label=None,
-        decision=None,
-        original_margin=None,
-        deployed_margin=None,
-        l2=0.0,
-        sample="",
-    )
+        id=name, kind="seed", seed_id=name, device="pi4", state=state, deviated=deviated,
+        original_label_before=1, deployed_label_before=1, original_label=None, deployed_label=None,
+        decision=None, original_margin=None, deployed_margin=None, l2=0.0, sample="",
+    )  # fmt: skip
 
 
 def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> None:

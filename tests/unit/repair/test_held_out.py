@@ -67,14 +67,9 @@ def noisy(rng: np.random.Generator, count: int) -> Examples:
     decided = scores.argmax(axis=1)
     triggering = decided != wanted
     return Examples(
-        scores,
-        wanted,
-        np.full(count, -1),
-        np.arange(count),
-        ~triggering,
-        triggering,
+        scores, wanted, np.full(count, -1), np.arange(count), ~triggering, triggering,
         "probabilities",
-    )
+    )  # fmt: skip
 
 
 def test_a_fall_of_accuracy_is_harm_though_fewer_inputs_deviate() -> None:

@@ -172,13 +172,9 @@ def test_devices_that_share_a_feed_do_every_job_once_and_find_the_same() -> None
         by_device[name] += 1
 
     Scheduler(
-        Linear(),
-        devices,
-        shared_feed(4),
-        LabelOracle(),
-        workers=2,
+        Linear(), devices, shared_feed(4), LabelOracle(), workers=2,
         limits=FleetLimits(concurrency=2),
-    ).run(keep)
+    ).run(keep)  # fmt: skip
     assert found == EXPECTED
     assert len(by_device) == 4
 
@@ -436,12 +432,8 @@ def test_seeds_are_taken_only_when_they_can_be_started() -> None:
         done += 1
 
     Scheduler(
-        Linear(),
-        [Device(DEPLOYED)],
-        [Feed(chains())],
-        LabelOracle(),
-        workers=1,
+        Linear(), [Device(DEPLOYED)], [Feed(chains())], LabelOracle(), workers=1,
         limits=FleetLimits(concurrency=2),
-    ).run(keep)
+    ).run(keep)  # fmt: skip
     assert done == 1000
     assert most <= 2 + 64 + 2  # under way, and on the way to the store

@@ -67,13 +67,9 @@ def run(
 
     feed = Feed(SearchJob(seed, rules) for seed in seeds)
     Scheduler(
-        original or Linear(),
-        [device],
-        [feed],
-        oracle,
-        workers=2,
+        original or Linear(), [device], [feed], oracle, workers=2,
         limits=FleetLimits(concurrency=concurrency),
-    ).run(keep)
+    ).run(keep)  # fmt: skip
     return results
 
 

@@ -64,18 +64,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     must_run(
         *("run", "--original", original, "--deployed", deployed, "--seeds", "seeds.npz"),
         *(
-            "--input",
-            "mean=120",
-            "--input",
-            "std=64",
-            "--strategy",
-            "none",
-            "--no-survey",
-            "--out",
-            "c",
+            "--input", "mean=120", "--input", "std=64", "--strategy", "none", "--no-survey",
+            "--out", "c",
         ),
         home=home,
-    )
+    )  # fmt: skip
     (home / "names.txt").write_text("\n".join(NAMES))
     return home
 
@@ -302,19 +295,12 @@ def test_seeds_without_labels_are_compared_by_decisions(made: Path, tmp_path: Pa
     must_run(
         *("run", "--original", made / "original.onnx", "--deployed", made / "deployed.onnx"),
         *(
-            "--seeds",
-            "seeds.npz",
-            "--input",
-            "mean=120",
-            "--input",
-            "std=64",
-            "--strategy",
-            "none",
-            "--no-survey",
+            "--seeds", "seeds.npz", "--input", "mean=120", "--input", "std=64", "--strategy",
+            "none", "--no-survey",
         ),
         *("--out", "c"),
         home=tmp_path,
-    )
+    )  # fmt: skip
     found = inspect(tmp_path, "--json").json
     assert found["changes"][0]["label"] == DAMAGED
     assert not found["labelled"]

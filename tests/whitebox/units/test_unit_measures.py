@@ -280,14 +280,10 @@ def test_all_inputs_of_a_group_train_or_are_held_out() -> None:
 @pytest.mark.parametrize(
     ("values", "scorable"),
     [
-        ([0] * 9 + [1] * 90, False),
-        ([0] * 10 + [1] * 90, True),
-        ([0] * 10 + [1] * 9 + [np.nan] * 50, False),
-        ([3.5] * 100, False),
-        ([1, 2] * 4, False),
-        ([1, 2] * 5, True),
-        ([np.nan] * 20, False),
+        ([0] * 9 + [1] * 90, False), ([0] * 10 + [1] * 90, True),
+        ([0] * 10 + [1] * 9 + [np.nan] * 50, False), ([3.5] * 100, False), ([1, 2] * 4, False),
+        ([1, 2] * 5, True), ([np.nan] * 20, False),
     ],
-)
+)  # fmt: skip
 def test_which_hypotheses_can_be_scored(values: list[float], scorable: bool) -> None:
     assert is_scorable(np.array(values, np.float64)) is scorable

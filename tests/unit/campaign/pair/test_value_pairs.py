@@ -183,19 +183,12 @@ def _gallery(path: Path, what: str) -> Path:
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("missing", "gallery"),
-        ("text", "no .npz"),
-        ("array", "no .npz"),
-        ("name", "array `embeddings`"),
-        ("objects", "pickled objects"),
-        ("complex", "real numbers"),
-        ("endless", "finite"),
-        ("size", "returns 5"),
-        ("one", "least"),
-        ("zero", "finite"),
+        ("missing", "gallery"), ("text", "no .npz"), ("array", "no .npz"),
+        ("name", "array `embeddings`"), ("objects", "pickled objects"), ("complex", "real numbers"),
+        ("endless", "finite"), ("size", "returns 5"), ("one", "least"), ("zero", "finite"),
         ("twice", r"2 \(counted"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_no_gallery(tmp_path: Path, stack: ExitStack, what: str, words: str) -> None:
     path = _gallery(tmp_path / "gallery.npz", what)
     pair = value_pair(tmp_path, "vector")

@@ -119,15 +119,9 @@ def test_a_replay_hands_its_inputs_on_as_it_found_them(tmp_path: Path) -> None:
     replay_store(tmp_path / "replay").close()
     deviated = {one.id: one.deviated for one in inputs_of(tmp_path / "replay")}
     assert deviated == {
-        "trigger:a": False,
-        "trigger:b": True,
-        "trigger:c": False,
-        "trigger:d": True,
-        "trigger:e": True,
-        "trigger:f": True,
-        "seed:g": True,
-        "seed:h": False,
-    }
+        "trigger:a": False, "trigger:b": True, "trigger:c": False, "trigger:d": True,
+        "trigger:e": True, "trigger:f": True, "seed:g": True, "seed:h": False,
+    }  # fmt: skip
 
 
 def test_what_did_not_answer_steadily_leaves_an_input_as_it_was(tmp_path: Path) -> None:

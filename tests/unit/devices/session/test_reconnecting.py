@@ -144,17 +144,11 @@ def test_what_another_try_would_meet_again_retires(bench, error, configuring) ->
 @pytest.mark.parametrize(
     "error",
     [
-        UnreachableError("off"),
-        AuthenticationError("refused"),
-        DevicePythonError("none"),
-        DeviceProtocolError("garbled"),
-        AgentDiedError("died"),
-        DeviceTimeoutError("silent"),
-        DeviceBusyError("held"),
-        DeviceError("something"),
-        OSError(5, "input/output error"),
+        UnreachableError("off"), AuthenticationError("refused"), DevicePythonError("none"),
+        DeviceProtocolError("garbled"), AgentDiedError("died"), DeviceTimeoutError("silent"),
+        DeviceBusyError("held"), DeviceError("something"), OSError(5, "input/output error"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("configuring", [False, True])
 def test_all_else_is_tried_again(bench: Bench, error: Exception, configuring: bool) -> None:
     bench.reconnecting.configure(SPEC, None)

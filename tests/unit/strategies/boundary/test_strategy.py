@@ -44,15 +44,10 @@ def assert_triggers(pair: Pair, run: Run) -> None:
 @pytest.mark.parametrize(
     ("shape", "classes"),
     [
-        ((3, 3, 1), 2),
-        ((1, 4, 3), 10),
-        ((28, 28, 1), 2),
-        ((28, 28, 1), 10),
-        ((17, 23, 3), 10),
-        ((17, 23, 3), 1000),
-        ((96, 96, 3), 10),
+        ((3, 3, 1), 2), ((1, 4, 3), 10), ((28, 28, 1), 2), ((28, 28, 1), 10), ((17, 23, 3), 10),
+        ((17, 23, 3), 1000), ((96, 96, 3), 10),
     ],
-)
+)  # fmt: skip
 def test_a_trigger_is_found_with_few_queries_whatever_the_images_and_the_classes(
     shape: Shape, classes: int, build: Any, labels_only: bool
 ) -> None:

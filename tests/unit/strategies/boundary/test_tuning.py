@@ -53,22 +53,15 @@ def test_without_a_measurement_the_size_of_the_image_decides(side, stated, expec
 @pytest.mark.parametrize(
     ("affordable", "small", "large"),
     [
-        (30, ("mutants", 8), ("mutants", 8)),
-        (44, ("mutants", 8), ("mutants", 8)),
-        (45, ("least-l2", 16), ("mutants", 8)),
-        (62, ("least-l2", 16), ("mutants", 8)),
-        (94, ("least-l2", 32), ("mutants", 8)),
-        (157, ("least-l2", 32), ("mutants", 8)),
-        (158, ("least-l2", 64), ("mutants", 8)),
-        (222, ("least-l2", 96), ("mutants", 8)),
-        (267, ("least-l2", 96), ("mutants", 8)),
-        (268, ("least-l2", 64), ("mutants", 8)),
-        (299, ("least-l2", 64), ("mutants", 8)),
-        (300, ("least-l2", 64), ("least-l2", 128)),
-        (332, ("least-l2", 96), ("least-l2", 128)),
-        (396, ("least-l2", 128), ("least-l2", 128)),
+        (30, ("mutants", 8), ("mutants", 8)), (44, ("mutants", 8), ("mutants", 8)),
+        (45, ("least-l2", 16), ("mutants", 8)), (62, ("least-l2", 16), ("mutants", 8)),
+        (94, ("least-l2", 32), ("mutants", 8)), (157, ("least-l2", 32), ("mutants", 8)),
+        (158, ("least-l2", 64), ("mutants", 8)), (222, ("least-l2", 96), ("mutants", 8)),
+        (267, ("least-l2", 96), ("mutants", 8)), (268, ("least-l2", 64), ("mutants", 8)),
+        (299, ("least-l2", 64), ("mutants", 8)), (300, ("least-l2", 64), ("least-l2", 128)),
+        (332, ("least-l2", 96), ("least-l2", 128)), (396, ("least-l2", 128), ("least-l2", 128)),
     ],
-)
+)  # fmt: skip
 def test_the_slower_the_device_the_more_the_host_does(affordable, small, large) -> None:
     assert chosen(affordable, side=63) == small
     assert chosen(affordable, side=64) == large
