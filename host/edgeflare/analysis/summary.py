@@ -115,19 +115,14 @@ def control_figures(store: Store) -> ControlFigures | None:
         model=Path(path).name,
         own_file=path == own,
         runtime=runtime,
-        searches=counts.searches,
-        unasked=counts.unasked,
-        false_alarms=counts.false_alarms,
+        **counts._asdict(),
         failed=finished - counts.searches - counts.unasked,
         unfinished=0 if ended else max(0, total - finished),
         rate=counts.false_alarms / counts.searches if counts.searches else None,
         upper_bound=upper_bound(counts.false_alarms, counts.searches) if counts.searches else None,
         margin_floor=store.setting("search", "margin_floor"),
-        largest_margin=counts.largest_margin,
         state=state,
         refusal=refusal,
-        surveyed=counts.surveyed,
-        survey_alarms=counts.survey_alarms,
     )
 
 
