@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from edgeflare._internal import extras
 from edgeflare._internal.files import file_sha256
@@ -89,10 +89,8 @@ class Inspection(Analysis[S, R]):
         yield Section(self.name, self.title, blocks, brief=False, order=self.order)
 
 
-class InspectionSettings(BaseModel):
+class InspectionSettings(BaseModel, extra="forbid"):
     """What all inspections are told: where the original is now, and the layers, by names of tensors."""
-
-    model_config = ConfigDict(extra="forbid")
 
     original: Annotated[Path | None, Flag("--original", metavar="FILE")] = Field(
         None, description="The original model, where it has moved."

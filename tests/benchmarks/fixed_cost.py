@@ -118,14 +118,10 @@ def main() -> None:
     for (code, command), cost in costs.items():
         goal = GOALS.get(command)
         table.add_row(
-            code,
-            command,
-            f"{cost.wall_s:.2f}",
-            f"{cost.cpu_s:.2f}",
-            f"{cost.wall_s / bare.wall_s:.2f}",
-            f"{cost.cpu_s / bare.cpu_s:.2f}",
+            code, command, f"{cost.wall_s:.2f}", f"{cost.cpu_s:.2f}",
+            f"{cost.wall_s / bare.wall_s:.2f}", f"{cost.cpu_s / bare.cpu_s:.2f}",
             f"{goal:.1f}" if goal else "",
-        )
+        )  # fmt: skip
     Console(width=100).print(table)
 
 

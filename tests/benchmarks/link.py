@@ -187,16 +187,10 @@ def table_of(runs: Runs) -> Table:
     table = Table(
         *(Column(name, no_wrap=True) for name in ("model", "link", "requests", "queries/s")),
         *(
-            "of bare",
-            "gain",
-            "device busy",
-            "median ms",
-            "p99 ms",
-            "window",
-            "host CPU ms",
+            "of bare", "gain", "device busy", "median ms", "p99 ms", "window", "host CPU ms",
             "cores",
         ),
-    )
+    )  # fmt: skip
     last_link = next(reversed(runs))[1]
     for (model, link, mode), several in runs.items():
         rate = _median([one.queries_per_s for one in several])

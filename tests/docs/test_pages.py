@@ -33,16 +33,8 @@ def name(page: Path) -> str:
 
 
 LANGUAGES = (
-    "shell",
-    "python",
-    "toml",
-    "yaml",
-    "json",
-    "text",
-    "{toctree}",
-    "{eval-rst}",
-    "{include}",
-)
+    "shell", "python", "toml", "yaml", "json", "text", "{toctree}", "{eval-rst}", "{include}",
+)  # fmt: skip
 """Of these shell and Python are run; others, such as sh or console, are mistakes."""
 NIGHTLY = {"concepts", "extend", "research"}
 """Folders whose blocks run at night; those of the others tell users what to type."""
@@ -51,6 +43,7 @@ LONG = {
     for page in (
         *("repair", "search-options", "explain", "inspect-units", "inspect"),
         *("compare", "pytest", "library", "broken-links", "fleets"),
+        *("inspect-classes", "inputs", "nightly", "tasks"),
     )
 }
 """Pages that take longest: tests in `e2e` do what their blocks do, so these run at night, too."""

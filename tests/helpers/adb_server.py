@@ -97,14 +97,9 @@ def _run_shell(phone: Phone, link: socket.socket, command: str) -> None:
     Nothing outlives the link: a program that ignores the signal, as those under nohup do, is killed.
     """
     process = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=phone.home,
-        bufsize=0,
-        start_new_session=True,
-    )
+        ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, cwd=phone.home, bufsize=0, start_new_session=True,
+    )  # fmt: skip
     sending = threading.Lock()
 
     def send(kind: int, data: bytes) -> None:

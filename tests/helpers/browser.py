@@ -77,14 +77,9 @@ class Browser:
         """Take a screen of this width and height in CSS pixels; a phone's is one that is touched."""
         width, height = size
         self._command(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            screenWidth=width,
-            screenHeight=height,
-            mobile=size == PHONE,
-        )
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+            screenWidth=width, screenHeight=height, mobile=size == PHONE,
+        )  # fmt: skip
 
     def theme(self, name: Literal["light", "dark"]) -> None:
         """Prefer light or dark pages, as the system's setting does; and ones in which nothing moves."""

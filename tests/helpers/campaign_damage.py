@@ -60,12 +60,8 @@ def run(*arguments: object, seconds: int = SECONDS_A_COMMAND) -> Ran:
 def damage(folder: Path, rng: random.Random) -> str:
     """Change one thing in a campaign's folder; return what."""
     kinds: tuple[tuple[Callable[[Path, random.Random], str], int], ...] = (
-        (_cell, 12),
-        (_row, 2),
-        (_live, 3),
-        (_bytes_of_database, 3),
-        (_sample, 2),
-    )
+        (_cell, 12), (_row, 2), (_live, 3), (_bytes_of_database, 3), (_sample, 2),
+    )  # fmt: skip
     (kind,) = rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])
     return kind(folder, rng)
 

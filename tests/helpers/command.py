@@ -16,13 +16,9 @@ from edgeflare.cli import app
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEMO = ROOT / "host" / "edgeflare" / "assets" / "demo"
 DEMO_PAIR = (
-    "--original",
-    DEMO / "original.onnx",
-    "--deployed",
-    DEMO / "deployed.tflite",
-    "--seeds",
+    "--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite", "--seeds",
     DEMO / "seeds.npz",
-)
+)  # fmt: skip
 """Flags of ``run`` that name the demo's own models and seeds."""
 
 

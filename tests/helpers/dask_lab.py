@@ -55,13 +55,9 @@ class Process:
         self._log = log
         with log.open("wb") as file:
             self.popen = subprocess.Popen(
-                list(map(str, command)),
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env=dict(env),
-                cwd=log.parent,
-            )
+                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=file,
+                stderr=subprocess.STDOUT, env=dict(env), cwd=log.parent,
+            )  # fmt: skip
 
     @property
     def text(self) -> str:

@@ -146,13 +146,9 @@ class _Decoded:
         alone = add.add("Mul", self.scores, is_best)
         corners = self.corners()
         chosen = add.add(
-            "NonMaxSuppression",
-            corners,
-            alone,
-            add.constant(OBJECTS, np.int64),
-            add.constant(FASTESTDET_NMS),
-            add.constant(FASTESTDET_CONFIDENCE / 4),
-        )
+            "NonMaxSuppression", corners, alone, add.constant(OBJECTS, np.int64),
+            add.constant(FASTESTDET_NMS), add.constant(FASTESTDET_CONFIDENCE / 4),
+        )  # fmt: skip
         classes, places = add.take(chosen, 1, 1), add.take(chosen, 2, 1)
         pairs = add.take(chosen, [1, 2], 1)
         scores = add.add("GatherND", add.add("Squeeze", alone, add.constant([0], np.int64)), pairs)
@@ -230,13 +226,9 @@ def as_end_to_end(model: onnx.ModelProto) -> onnx.ModelProto:
     add = parts.nodes
     column = add.constant([2], np.int64)
     add.add(
-        "Concat",
-        add.add("Mul", boxes, add.constant(SIDE)),
-        add.add("Unsqueeze", scores, column),
-        add.add("Unsqueeze", classes, column),
-        axis=2,
-        name="output0",
-    )
+        "Concat", add.add("Mul", boxes, add.constant(SIDE)), add.add("Unsqueeze", scores, column),
+        add.add("Unsqueeze", classes, column), axis=2, name="output0",
+    )  # fmt: skip
     return add.end({"output0": (1, OBJECTS, 6)})
 
 

@@ -253,15 +253,9 @@ def _run_program(block: Block, folder: Path, variables: Mapping[str, str]) -> tu
     if block.language == "python":
         program = [sys.executable, "-c"]
     done = subprocess.run(
-        [*program, block.text],
-        cwd=folder,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
+        [*program, block.text], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
+    )  # fmt: skip
     return done.returncode, done.stdout
 
 

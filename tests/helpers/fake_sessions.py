@@ -208,13 +208,9 @@ class Bench:
         self.next: list[FakeSession | Exception] = []
         self.first = FakeSession()
         self.reconnecting = ReconnectingSession(
-            self.first,
-            self.reopen,
-            rng=random.Random(7),
-            on_notice=self.told.append,
-            clock=lambda: self.now,
-            background=self.steps,
-        )
+            self.first, self.reopen, rng=random.Random(7), on_notice=self.told.append,
+            clock=lambda: self.now, background=self.steps,
+        )  # fmt: skip
 
     def reopen(self) -> FakeSession:
         given = self.next.pop(0)
@@ -234,20 +230,9 @@ PI = DeviceStatus(
     "pi-4", DeviceState.UP, "", 12000, 412.3, 15, 16, 0.97, 0.0381, 0.0522, 61.2, False, 0
 )
 HOT = DeviceStatus(
-    "ssh://user@192.168.1.77:2222",
-    DeviceState.UP,
-    "",
-    99000,
-    1412.0,
-    120,
-    128,
-    0.5,
-    0.0011,
-    0.0922,
-    81.2,
-    True,
-    3,
-)
+    "ssh://user@192.168.1.77:2222", DeviceState.UP, "", 99000, 1412.0, 120, 128, 0.5, 0.0011,
+    0.0922, 81.2, True, 3,
+)  # fmt: skip
 AWAY = DeviceStatus(
     "jetson", DeviceState.AWAY, "no answer for 12 s: No route to [host] jetson.local", 5
 )
@@ -297,15 +282,7 @@ _EXTREMES = (
     *(None, True, False, 0, -1, 1, 7, 2**31, 2**63 - 1, 2**63, -(2**63), 2**80, 10**400, -(10**19)),
     *(0.5, -0.0, 1e-320, 1e16, 1e300, -1e300, float("inf"), float("-inf"), float("nan")),
     *(
-        "",
-        "x",
-        "0",
-        "NaN",
-        "x" * 9000,
-        "\x1b]0;x\x07\x1b[2J",
-        "\ud800",
-        "\u202e",
-        "\x00",
+        "", "x", "0", "NaN", "x" * 9000, "\x1b]0;x\x07\x1b[2J", "\ud800", "\u202e", "\x00",
         "float32",
     ),
     *(
@@ -320,7 +297,7 @@ _EXTREMES = (
         [{}],
         [float("nan")],
     ),
-)
+)  # fmt: skip
 _TEXTS = ("1e400", "-1e400", "[" * 5000 + "]" * 5000, "[" * 100_000, "1" * 5000, '"\\udfff"', "")
 
 

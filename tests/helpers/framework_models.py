@@ -20,20 +20,10 @@ def torch_model() -> Any:
     from torch import nn
 
     model = nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2),
-        nn.Tanh(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5),
-        nn.Tanh(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(400, 120),
-        nn.Tanh(),
-        nn.Linear(120, 84),
-        nn.Tanh(),
-        nn.Linear(84, 10),
-        nn.Softmax(1),
-    )
+        nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.Tanh(),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.Tanh(), nn.Linear(120, 84),
+        nn.Tanh(), nn.Linear(84, 10), nn.Softmax(1),
+    )  # fmt: skip
     values = weights()
     names = (
         ("conv1", "bias1"),

@@ -60,18 +60,13 @@ class PostgresServer:
     def psql(self, statement: str, database: str = "postgres") -> str:
         done = subprocess.run(
             [
-                _programs() / "psql",
-                "-XqtA",
-                "-v",
-                "ON_ERROR_STOP=1",
-                "-c",
-                statement,
+                _programs() / "psql", "-XqtA", "-v", "ON_ERROR_STOP=1", "-c", statement,
                 self.url_of(database),
             ],
             check=True,
             capture_output=True,
             text=True,
-        )
+        )  # fmt: skip
         return done.stdout.strip()
 
     def start(self, *options: str) -> None:

@@ -100,14 +100,9 @@ class Pair:
                 np.array([self.told(one) for one in others[:known]]),
             )
         return Seed(
-            "a",
-            sample,
-            self.outputs(sample),
-            others=others,
-            labels_only=self.labels_only,
-            margin_floor=self.floor,
-            known=answers,
-        )
+            "a", sample, self.outputs(sample), others=others, labels_only=self.labels_only,
+            margin_floor=self.floor, known=answers,
+        )  # fmt: skip
 
 
 def affine(shape: Shape, classes: int, number: int = 0) -> Affine:

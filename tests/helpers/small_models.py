@@ -18,14 +18,10 @@ from edgeflare_agent.runtimes import Runtime
 
 TFLITE = Path(__file__).resolve().parents[1] / "data" / "tflite"
 ONNX_TYPES = {
-    "float32": TensorProto.FLOAT,
-    "float16": TensorProto.FLOAT16,
-    "float64": TensorProto.DOUBLE,
-    "int8": TensorProto.INT8,
-    "uint8": TensorProto.UINT8,
-    "int32": TensorProto.INT32,
+    "float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "float64": TensorProto.DOUBLE,
+    "int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "int32": TensorProto.INT32,
     "int64": TensorProto.INT64,
-}
+}  # fmt: skip
 
 
 def flat_weights() -> np.ndarray:

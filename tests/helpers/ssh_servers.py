@@ -69,15 +69,9 @@ class _Login(asyncssh.SSHServer):
 async def _run_command(process: "asyncssh.SSHServerProcess[bytes]") -> None:
     """Run the client's command with the shell, as sshd does, and end it with the session."""
     child = await asyncio.create_subprocess_exec(
-        "/bin/sh",
-        "-c",
-        process.command or "exit 1",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        cwd=Path.home(),
-    )
+        "/bin/sh", "-c", process.command or "exit 1", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, start_new_session=True, cwd=Path.home(),
+    )  # fmt: skip
     feed = asyncio.ensure_future(_pump(process.stdin, child.stdin))
     outputs = [_pump(child.stdout, process.stdout), _pump(child.stderr, process.stderr)]
     ended = asyncio.ensure_future(asyncio.gather(*outputs, child.wait()))
@@ -224,16 +218,10 @@ class SshServer:
     def device(self, **changes: Any) -> Device:
         """Return the inventory entry of this server, with some fields changed."""
         fields: dict[str, Any] = {
-            "name": self.url,
-            "host": self.host,
-            "port": self.port,
-            "user": self.user,
-            "key": self.key,
-            "python": sys.executable,
-            "known_hosts": self.known_hosts,
-            "ssh_config": self.ssh_config,
-            "connect_timeout_s": 30,
-        }
+            "name": self.url, "host": self.host, "port": self.port, "user": self.user,
+            "key": self.key, "python": sys.executable, "known_hosts": self.known_hosts,
+            "ssh_config": self.ssh_config, "connect_timeout_s": 30,
+        }  # fmt: skip
         return Device.model_validate(
             {k: v for k, v in {**fields, **changes}.items() if v is not None}
         )

@@ -162,15 +162,11 @@ def run_script(
         timeout=180,
         cwd=home,
         env={
-            "HOME": str(home),
-            "PATH": first + os.environ["PATH"],
-            "LC_ALL": "C.UTF-8",
-            "PIP_CONFIG_FILE": os.devnull,
-            "PIP_NO_INDEX": "1",
-            **(environment or {}),
+            "HOME": str(home), "PATH": first + os.environ["PATH"], "LC_ALL": "C.UTF-8",
+            "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", **(environment or {}),
         },
         check=False,
-    )
+    )  # fmt: skip
 
 
 def write_command(folder: Path, name: str, text: str) -> Path:

@@ -74,37 +74,12 @@ def text_reader(path: Path, *, drift: float = 0.0, symbols: str | None = SYMBOLS
 
 
 LINES = [
-    "Keep right",
-    "Platform 12",
-    "Total 48.50",
-    "Room 304",
-    "No parking",
-    "Exit only",
-    "Gate B27",
-    "Push to open",
-    "Serial 77031",
-    "Best before 2026",
-    "High voltage",
-    "Invoice 20931",
-    "Main Street",
-    "Fragile",
-    "Speed limit 60",
-    "Wet floor",
-    "Batch 4471",
-    "Pharmacy",
-    "Fire exit",
-    "Net weight 250 g",
-    "Ticket office",
-    "Cash only",
-    "Do not enter",
-    "Model X200",
-    "Oil pressure",
-    "Departures",
-    "Arrivals",
-    "Bus stop",
-    "Made in Italy",
-    "Receipt",
-]
+    "Keep right", "Platform 12", "Total 48.50", "Room 304", "No parking", "Exit only", "Gate B27",
+    "Push to open", "Serial 77031", "Best before 2026", "High voltage", "Invoice 20931",
+    "Main Street", "Fragile", "Speed limit 60", "Wet floor", "Batch 4471", "Pharmacy", "Fire exit",
+    "Net weight 250 g", "Ticket office", "Cash only", "Do not enter", "Model X200", "Oil pressure",
+    "Departures", "Arrivals", "Bus stop", "Made in Italy", "Receipt",
+]  # fmt: skip
 LINE_SIZE = (48, 320)
 LINE_INPUT: dict[str, Any] = {
     "mean": (127.5,),

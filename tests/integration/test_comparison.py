@@ -36,7 +36,7 @@ def config(out: Path, **more: Any) -> CampaignConfig:
     values = {
         "original": {"path": ORIGINAL},
         "deployed": {"path": "not/read"},
-        "seeds": {"path": DEMO / "seeds.npz", "limit": 3},
+        "seeds": {"path": DEMO / "seeds.npz", "limit": 2},
         "search": {"timeout_s": 0, "options": FIXED},
         "survey": {"enabled": False},
         "out": out,
@@ -65,9 +65,7 @@ def garbage(tmp_path: Path) -> Path:
 
 
 class TestRun:
-    def test_each_has_a_campaign_with_nothing_else_different(
-        self, tmp_path: Path, models: list[Path]
-    ) -> None:
+    def test_each_has_a_campaign_with_nothing_else_different(self, tmp_path, models) -> None:
         seen: list[BatchProgress] = []
         options = {"device_budget": 2}
         like = config(tmp_path / "out", search={"timeout_s": 0, "options": options, "seed": 5})
@@ -86,11 +84,9 @@ class TestRun:
             one["deployed"].pop("path")
         assert stored[0] == stored[1]  # what the boundary search resolves by its costs, too
         assert stored[0]["search"]["options"]["effort"] is not None
-        assert rank_campaigns([run.folder for run in ran.finished]).seeds == 3
+        assert rank_campaigns([run.folder for run in ran.finished]).seeds == 2
 
-    def test_two_files_of_one_name_have_a_folder_each(
-        self, tmp_path: Path, models: list[Path]
-    ) -> None:
+    def test_two_files_of_one_name_have_a_folder_each(self, tmp_path, models) -> None:
         (tmp_path / "other").mkdir()
         twin = Path(shutil.copy(models[0], tmp_path / "other" / "half0.onnx"))
         ran = run_candidates(config(tmp_path / "out"), [models[0], twin])
@@ -99,17 +95,13 @@ class TestRun:
         assert ranking.duels[0].interval == (0, 0)
         assert ranking.duels[0].verdict == "tie"
 
-    def test_like_a_campaign_that_is_there(
-        self, tmp_path: Path, models: list[Path], compared: Candidates
-    ) -> None:
+    def test_like_a_campaign_that_is_there(self, tmp_path, models, compared) -> None:
         first = compared.runs[0].folder
         ran = run_candidates(first, models[1:], out=tmp_path / "more")
         assert ran.folder == tmp_path / "more"
-        assert rank_campaigns([first, ran.runs[0].folder]).seeds == 3
+        assert rank_campaigns([first, ran.runs[0].folder]).seeds == 2
 
-    def test_like_a_campaign_whose_model_returned_labels(
-        self, tmp_path: Path, models: list[Path], compared: Candidates
-    ) -> None:
+    def test_like_a_campaign_whose_model_returned_labels(self, tmp_path, models, compared) -> None:
         like = Path(shutil.copytree(compared.runs[0].folder, tmp_path / "labels"))
         with Store.open(like) as store:
             original, deployed = store.models["original"], store.models["deployed"]
@@ -122,9 +114,7 @@ class TestRun:
 
 
 class TestFailing:
-    def test_one_that_fails_hides_no_other(
-        self, tmp_path: Path, models: list[Path], garbage: Path
-    ) -> None:
+    def test_one_that_fails_hides_no_other(self, tmp_path, models, garbage) -> None:
         seen: list[BatchProgress] = []
         ran = run_candidates(config(tmp_path / "out"), [garbage, models[0]], progress=seen.append)
         bad, good = ran.runs
@@ -138,18 +128,14 @@ class TestFailing:
         with pytest.raises((ModelError, DeviceError)):
             run_candidates(config(tmp_path / "out"), [garbage])
 
-    def test_one_that_failed_is_tried_again(
-        self, tmp_path: Path, models: list[Path], garbage: Path
-    ) -> None:
+    def test_one_that_failed_is_tried_again(self, tmp_path, models, garbage) -> None:
         like = config(tmp_path / "out")
         run_candidates(like, [models[0], garbage])
         shutil.copy(models[1], garbage)
         again = run_candidates(like, [models[0], garbage])
         assert [run.failed for run in again.runs] == [None, None]
 
-    def test_what_was_finished_before_an_error_of_all_is_reported(
-        self, tmp_path: Path, models: list[Path]
-    ) -> None:
+    def test_what_was_finished_before_an_error_of_all_is_reported(self, tmp_path, models) -> None:
         out, seen = tmp_path / "out", list[BatchProgress]()
 
         def lose_the_seeds(progress: BatchProgress) -> None:
@@ -158,7 +144,7 @@ class TestFailing:
                 seeds.unlink()
 
         seeds = Path(shutil.copy(DEMO / "seeds.npz", tmp_path / "seeds.npz"))
-        like = config(out, seeds={"path": seeds, "limit": 3})
+        like = config(out, seeds={"path": seeds, "limit": 2})
         with pytest.raises(SeedError):
             run_candidates(like, models, progress=lose_the_seeds)
         assert [(one.name, one.folder, one.ended) for one in seen if one.ended] == [
@@ -175,7 +161,7 @@ class TestNamed:
         assert candidates_named([out]) == campaigns
         assert candidates_named(sorted(out.iterdir())) == campaigns
         assert candidates_named([models[0], out]) == (models[0], *campaigns)
-        assert rank_campaigns(candidates_named([out])).seeds == 3
+        assert rank_campaigns(candidates_named([out])).seeds == 2
 
     def test_what_cannot_be_compared_is_refused(self, tmp_path: Path, models: list[Path]) -> None:
         with pytest.raises(UsageError, match="level is"):
@@ -195,9 +181,7 @@ class TestNamed:
 
 
 class TestGoingOn:
-    def test_what_is_finished_is_kept_and_more_may_come(
-        self, tmp_path: Path, models: list[Path]
-    ) -> None:
+    def test_what_is_finished_is_kept_and_more_may_come(self, tmp_path, models) -> None:
         like = config(tmp_path / "out")
         before = run_candidates(like, models[:1]).runs[0]
         with Store.open(before.folder) as store:
@@ -210,9 +194,7 @@ class TestGoingOn:
         notices = [one.event.text for one in seen if isinstance(one.event, Notice)]
         assert any("nothing is left" in one for one in notices)
 
-    def test_other_settings_are_refused_unless_they_change_nothing(
-        self, tmp_path: Path, models: list[Path]
-    ) -> None:
+    def test_other_settings_are_refused_unless_they_change_nothing(self, tmp_path, models) -> None:
         run_candidates(config(tmp_path / "out"), models[:1])
         run_candidates(config(tmp_path / "out", concurrency=3), models[:1])
         with pytest.raises(UsageError, match=r"settings \(search"):
@@ -225,17 +207,13 @@ class TestGoingOn:
         with pytest.raises(UsageError, match="deployed model"):
             run_candidates(config(tmp_path / "out"), [model])
 
-    def test_a_folder_that_is_none_of_ours_is_refused(
-        self, tmp_path: Path, models: list[Path]
-    ) -> None:
+    def test_a_folder_that_is_none_of_ours_is_refused(self, tmp_path, models) -> None:
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "thesis.txt").write_text("mine")
         with pytest.raises(UsageError, match="comparison nor"):
             run_candidates(config(tmp_path / "out"), models)
 
-    def test_what_is_compared_is_written_down(
-        self, models: list[Path], compared: Candidates
-    ) -> None:
+    def test_what_is_compared_is_written_down(self, models, compared) -> None:
         said = json.loads((compared.folder / "comparison.json").read_text())
         assert said["candidates"] == {"half0": str(models[0]), "half1": str(models[1])}
 
@@ -261,18 +239,14 @@ class TestRefused:
         ran = run_candidates(like.model_copy(update={"deployed": stated}), [models[0], names])
         assert [bool(run.failed) for run in ran.runs] == [False, True]
 
-    def test_a_device_that_states_its_runtime_takes_any_file(
-        self, tmp_path: Path, models: list[Path]
-    ) -> None:
+    def test_a_device_that_states_its_runtime_takes_any_file(self, tmp_path, models) -> None:
         bare = Path(shutil.copy(models[0], tmp_path / "bare.model"))
         inventory = tmp_path / "devices.toml"
         inventory.write_text('[devices.here]\ntransport = "local"\nruntime = "onnx"\n')
         like = config(tmp_path / "out", devices=["here"], inventory=inventory)
         assert run_candidates(like, [bare]).runs[0].failed is None
 
-    def test_a_measure_that_the_search_cannot_tell(
-        self, tmp_path: Path, models: list[Path]
-    ) -> None:
+    def test_a_measure_that_the_search_cannot_tell(self, tmp_path, models) -> None:
         like = config(tmp_path / "out", search={"strategy": "boundary"})
         with pytest.raises(UsageError, match="queries don't"):
             run_candidates(like, models, measure="queries")

@@ -164,7 +164,7 @@ class Kills:
             timer.join()
 
 
-@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.extended)])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_original_that_is_killed_in_each_stage_changes_no_result(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -186,9 +186,7 @@ def test_an_original_that_is_killed_in_each_stage_changes_no_result(
 
 
 @pytest.mark.extended
-def test_an_original_that_can_not_be_loaded_again_pauses_the_campaign(
-    tmp_path: Path, unbroken: Callable[[dict[str, Any]], Any]
-) -> None:
+def test_an_original_that_can_not_be_loaded_again_pauses_the_campaign(tmp_path, unbroken) -> None:
     expected = unbroken(SMALL)
     model = shutil.copy(DEMO / "original.onnx", tmp_path / "original.onnx")
     stated = {**SMALL, "original": {"path": model}}
@@ -212,9 +210,7 @@ def test_an_original_that_can_not_be_loaded_again_pauses_the_campaign(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("workers", [0, 2])
-def test_thirty_kills(
-    tmp_path: Path, unbroken: Callable[[dict[str, Any]], Any], workers: int, seed: int
-) -> None:
+def test_thirty_kills(tmp_path, unbroken, workers, seed) -> None:
     expected = unbroken(LARGE)
     rng = random.Random(seed)
     began = time.monotonic()
@@ -249,10 +245,8 @@ def test_thirty_kills(
     print(f"workers {workers}, seed {seed}: {dict(at)} in {campaigns} campaigns")
 
 
-@pytest.mark.extended
-def test_references_that_are_killed_answer_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_references_that_are_killed_answer_the_same(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(quantized, "RECIPES", quantized.RECIPES[:2])
     stated = {
         **SMALL,

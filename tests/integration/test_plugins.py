@@ -72,15 +72,11 @@ class Useless:
 number = 7
 '''
 ENTRIES = {
-    "edgeflare.strategies/noise": "Noise",
-    "edgeflare.strategies/nothing": "nothing",
-    "edgeflare.strategies/useless": "Useless",
-    "edgeflare.oracles/sixths": "Sixths",
-    "edgeflare.oracles/useless": "Useless",
-    "edgeflare.transports/pipe": "pipe",
-    "edgeflare.transports/useless": "number",
-    "edgeflare.runtimes/useless": "Useless",
-}
+    "edgeflare.strategies/noise": "Noise", "edgeflare.strategies/nothing": "nothing",
+    "edgeflare.strategies/useless": "Useless", "edgeflare.oracles/sixths": "Sixths",
+    "edgeflare.oracles/useless": "Useless", "edgeflare.transports/pipe": "pipe",
+    "edgeflare.transports/useless": "number", "edgeflare.runtimes/useless": "Useless",
+}  # fmt: skip
 GROUPS = ("strategies", "oracles", "transports", "runtimes")
 
 
@@ -146,9 +142,7 @@ def test_an_oracle_of_ones_own_states_what_strategies_and_reports_need() -> None
         oracle_for("sixths", {}, task="classification", labels_only=True)
 
 
-def test_a_transport_and_a_runtime_of_ones_own_reach_the_device_and_run_there(
-    tmp_path: Path,
-) -> None:
+def test_a_transport_and_a_runtime_of_ones_own_reach_the_device_and_run_there(tmp_path) -> None:
     model = shutil.copy(DEMO.original.path, tmp_path / "lenet.mine")
     inventory = tmp_path / "devices.toml"
     inventory.write_text(
@@ -179,9 +173,7 @@ def test_a_users_runtime_is_part_of_the_agents_hash_where_it_is_used(tmp_path: P
     assert mine.read_bytes().count(b"class MineRuntime") == 1
 
 
-def test_a_plugin_that_is_broken_is_named_when_it_is_used_and_harms_no_other(
-    tmp_path: Path,
-) -> None:
+def test_a_plugin_that_is_broken_is_named_when_it_is_used_and_harms_no_other(tmp_path) -> None:
     model = tmp_path / "model.odd"
     model.write_bytes(b"")
     uses: dict[str, Callable[[str], object]] = {

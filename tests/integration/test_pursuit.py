@@ -159,9 +159,7 @@ def test_a_stored_answer_to_another_input_is_refused(faulty: Path, tmp_path: Pat
 
 
 @pytest.mark.extended
-def test_a_damaged_answer_that_a_pursuit_goes_on_from_is_refused(
-    faulty: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_answer_that_a_pursuit_goes_on_from_is_refused(faulty, tmp_path) -> None:
     whole = tmp_path / "whole"
     with pytest.raises(KeyboardInterrupt):
         campaign(whole, faulty, _StopAt(1))
@@ -192,9 +190,7 @@ def interrupted_with(folder: Path, deployed: Path, plugins: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
-    faulty: Path, tmp_path: Path
-) -> None:
+def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(faulty, tmp_path) -> None:
     folder = tmp_path / "stopped"
     interrupted_with(folder, faulty, tmp_path / "plugins")
     progress = _StopAt(0)
@@ -205,10 +201,8 @@ def test_a_family_that_is_gone_stops_the_resumed_survey_but_no_report(
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("pursuit", [None, 0])
-def test_a_family_that_is_gone_after_the_survey_stops_no_search(
-    tmp_path: Path, pursuit: int | None
-) -> None:
+@pytest.mark.parametrize("pursuit", [None, pytest.param(0, marks=pytest.mark.slow)])
+def test_a_family_that_is_gone_after_the_survey_stops_no_search(tmp_path, pursuit) -> None:
     folder = tmp_path / "searching"
     install_corruption(tmp_path / "plugins", "darken")
     with pytest.MonkeyPatch.context() as patch:
@@ -229,7 +223,7 @@ def test_a_family_that_is_gone_after_the_survey_stops_no_search(
     assert list(asked(folder)) == before
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_family_installed_meanwhile_changes_nothing(
     pursued: Path, faulty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,9 +266,7 @@ def test_one_file_whose_inputs_are_prepared_otherwise_is_not_told_to_be_the_orig
 @pytest.mark.parametrize(
     "change", ["sample_digest = 'equal'", "seed = 1, number = number + 100 * seed"]
 )
-def test_a_condition_known_from_one_image_is_no_fault(
-    pursued: Path, tmp_path: Path, change: str
-) -> None:
+def test_a_condition_known_from_one_image_is_no_fault(pursued, tmp_path, change) -> None:
     """Its fresh inputs that deviate are one and the same, or are made from one seed."""
     folder = tmp_path / "one"
     shutil.copytree(pursued, folder)

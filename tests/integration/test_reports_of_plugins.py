@@ -82,12 +82,7 @@ def folder(tmp_path: Path) -> Path:
         return store.folder
 
 
-def test_a_strangers_analysis_is_in_every_format(
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_strangers_analysis_is_in_every_format(folder, tmp_path, monkeypatch, capsys) -> None:
     write_distribution(tmp_path / "site", "tally", SOURCE, {"edgeflare.analyses/tally": "TALLY"})
     monkeypatch.syspath_prepend(tmp_path / "site")
     assert not [name for name, text in texts(folder, capsys).items() if "Tally" in text]
@@ -108,9 +103,7 @@ def test_a_strangers_analysis_is_in_every_format(
             assert str(count) in line[line.index(device) :]
 
 
-def test_a_new_key_figure_is_in_every_format(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_key_figure_is_in_every_format(folder, monkeypatch, capsys) -> None:
     figures = campaign.key_figures
 
     def with_another(*arguments: Any) -> tuple[KeyFigure, ...]:

@@ -163,11 +163,9 @@ def notices(folder: Path) -> list[str]:
 )
 @pytest.mark.parametrize(
     "workers",
-    [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.extended)],
+    [2, pytest.param(3, marks=pytest.mark.slow)],
 )
-def test_any_number_of_workers_finds_the_same(
-    tmp_path: Path, in_one_process: Callable[[str], Found], strategy: str, workers: int
-) -> None:
+def test_any_number_of_workers_finds_the_same(tmp_path, in_one_process, strategy, workers) -> None:
     search = BOUNDARY if strategy == "boundary" else DFLARE
     folder = run_campaign(config(tmp_path / "campaign", search, workers=workers))
     assert found_in(folder) == in_one_process(strategy)
@@ -176,9 +174,7 @@ def test_any_number_of_workers_finds_the_same(
 
 
 @pytest.mark.extended
-def test_workers_start_by_themselves_where_enough_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_start_by_themselves_where_enough_is_left(tmp_path, monkeypatch) -> None:
     seen: set[int] = set()
     monkeypatch.setattr(pool, "usable_processors", lambda: 2)
     monkeypatch.setattr(pool, "_WORTH_AFTER_S", 0.0)
@@ -212,9 +208,7 @@ def while_running(folder: Path, act: Callable[[], None]) -> threading.Thread:
 @pytest.mark.parametrize(
     "one_trip", [False, pytest.param(True, marks=pytest.mark.extended)]
 )  # True: one request has the queries of all searches, those that wait for their turn left out
-def test_a_killed_worker_costs_nothing_but_time(
-    tmp_path: Path, in_one_process: Callable[[str], Found], one_trip: bool
-) -> None:
+def test_a_killed_worker_costs_nothing_but_time(tmp_path, in_one_process, one_trip) -> None:
     folder = tmp_path / "campaign"
     killed = while_running(folder, lambda: os.kill(worker_processes()[0], signal.SIGKILL))
     run_campaign(config(folder, DFLARE, workers=2, one_trip=one_trip))
@@ -249,7 +243,7 @@ def test_a_worker_killed_before_it_is_ready_leaves_the_searches_in_this_process(
     assert "worker process" in told
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_search_that_ends_its_workers_fails_alone(tmp_path: Path) -> None:
     search = {"strategy": "deadly", "timeout_s": 0}
     folder = run_campaign(config(tmp_path / "campaign", search, workers=2))
@@ -267,7 +261,7 @@ def test_a_search_that_ends_its_workers_fails_alone(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_search_that_loses_processes_at_different_places_goes_on(tmp_path: Path) -> None:
     few = {"seeds": {"path": DEMO / "seeds.npz", "limit": 4}}
     usual = {"strategy": "walk", "timeout_s": 0}
@@ -297,9 +291,7 @@ class LosingSearch(RemoteSearchJob):
     ("places", "losses"),
     [([5, 5, 5, 9], 3), ([5, 6, 5, 9], 3), ([10, 10, 12, 12, 11, 9], 5), ([*range(0, 30, 3)], 10)],
 )
-def test_a_search_that_ends_three_processes_at_one_place_is_given_up(
-    places: list[int], losses: int
-) -> None:
+def test_a_search_that_ends_three_processes_at_one_place_is_given_up(places, losses) -> None:
     job = LosingSearch(places)
 
     def ending() -> Iterator[Any]:
@@ -312,7 +304,11 @@ def test_a_search_that_ends_three_processes_at_one_place_is_given_up(
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
-    ("way", "reason"), [("SIGABRT", "crashed"), ("hang", "did not answer within 1 s")]
+    ("way", "reason"),
+    [
+        ("SIGABRT", "crashed"),
+        pytest.param("hang", "did not answer within 1 s", marks=pytest.mark.slow),
+    ],
 )
 def test_an_original_that_fails_on_some_inputs_fails_on_the_same_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, reason: str
@@ -376,9 +372,7 @@ def test_a_broken_strategy_is_named_as_without_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_devices_that_hang_up_change_nothing(
-    tmp_path: Path, in_one_process: Callable[[str], Found]
-) -> None:
+def test_devices_that_hang_up_change_nothing(tmp_path, in_one_process) -> None:
     plans = [FaultPlan(k, span=100_000) for k in range(2)]
     folder = run_campaign(
         config(
@@ -395,9 +389,7 @@ def test_devices_that_hang_up_change_nothing(
 
 
 @pytest.mark.extended
-def test_limits_on_queries_hold_and_the_rest_is_resumed(
-    tmp_path: Path, in_one_process: Callable[[str], Found]
-) -> None:
+def test_limits_on_queries_hold_and_the_rest_is_resumed(tmp_path, in_one_process) -> None:
     first = config(tmp_path / "campaign", DFLARE, workers=2, fleet={"total_queries": 400})
     folder = run_campaign(first)
     assert 0 < finished(folder) < SEEDS
@@ -421,7 +413,9 @@ print(len(list(result.triggers)))
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("given", ["file", "stdin"])  # stdin: there is no file to run again
+@pytest.mark.parametrize(
+    "given", [pytest.param("file", marks=pytest.mark.slow), "stdin"]
+)  # stdin: there is no file to run again
 def test_a_script_without_a_main_guard_is_run_once(tmp_path: Path, given: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -437,9 +431,7 @@ def test_a_script_without_a_main_guard_is_run_once(tmp_path: Path, given: str) -
     assert notices(tmp_path / "out") == []
 
 
-def test_an_interrupted_campaign_leaves_no_worker_and_goes_on(
-    tmp_path: Path, in_one_process: Callable[[str], Found]
-) -> None:
+def test_an_interrupted_campaign_leaves_no_worker_and_goes_on(tmp_path, in_one_process) -> None:
     folder = tmp_path / "campaign"
     main = threading.main_thread().ident
     assert main is not None

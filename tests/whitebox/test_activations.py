@@ -63,21 +63,13 @@ def test_those_of_its_tflite_twin_are_the_same() -> None:
     assert [kinds[name] for name in layers] == ["TANH"] * 4 + ["FULLY_CONNECTED"]
 
 
-def test_bias_and_what_moves_values_stand_between_a_layer_and_its_activation(
-    tmp_path: Path,
-) -> None:
+def test_bias_and_what_moves_values_stand_between_a_layer_and_its_activation(tmp_path) -> None:
     graph = graph_of(
-        tmp_path / "model.onnx",
-        ("MatMul", ["x", "W"], ["a"]),
-        ("Add", ["a", "B"], ["b"]),
-        ("Identity", ["b"], ["c"]),
-        ("Relu", ["c"], ["d"]),
-        ("MatMul", ["d", "W"], ["e"]),
-        ("Add", ["e", "B"], ["f"]),
-        ("Add", ["f", "d"], ["g"]),
-        ("MatMul", ["g", "W"], ["h"]),
+        tmp_path / "model.onnx", ("MatMul", ["x", "W"], ["a"]), ("Add", ["a", "B"], ["b"]),
+        ("Identity", ["b"], ["c"]), ("Relu", ["c"], ["d"]), ("MatMul", ["d", "W"], ["e"]),
+        ("Add", ["e", "B"], ["f"]), ("Add", ["f", "d"], ["g"]), ("MatMul", ["g", "W"], ["h"]),
         ("Softmax", ["h"], ["y"]),
-    )
+    )  # fmt: skip
     assert default_layers(graph) == ("d", "f", "h")
 
 

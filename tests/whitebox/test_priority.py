@@ -27,14 +27,9 @@ from edgeflare_whitebox import (
 )
 
 SCORES = [
-    np.array([0.7, 0.2, 0.1]),
-    np.array([0.4, 0.35, 0.25]),
-    np.array([0.4, 0.35, 0.25]),
-    np.array([np.nan, 0.5, 0.5]),
-    np.array([0.5, 0.5, 0.0]),
-    None,
-    np.array([0.0, 1.0, 0.0]),
-]
+    np.array([0.7, 0.2, 0.1]), np.array([0.4, 0.35, 0.25]), np.array([0.4, 0.35, 0.25]),
+    np.array([np.nan, 0.5, 0.5]), np.array([0.5, 0.5, 0.0]), None, np.array([0.0, 1.0, 0.0]),
+]  # fmt: skip
 LAYER = "layer"
 
 
@@ -181,9 +176,7 @@ def test_apfd_is_the_area_below_the_curve_of_findings(order: list[int], found: s
     st.lists(st.integers(0, 9), min_size=7, max_size=7),
     st.sampled_from([0, 0.1, 0.25, 0.5, 0.9, 1]),
 )
-def test_found_within_counts_what_is_paid_for(
-    order: list[int], found: set[int], costs: list[int], share: float
-) -> None:
+def test_found_within_counts_what_is_paid_for(order, found, costs, share) -> None:
     spent = hits = 0
     for place in order:
         spent += costs[place]

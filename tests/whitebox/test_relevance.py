@@ -1,6 +1,5 @@
 """Layer-wise relevance propagation against its formulas, and what it conserves."""
 
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -73,9 +72,7 @@ def test_relevance_is_its_formula(tmp_path: Path, given: np.ndarray, activation:
 @pytest.mark.parametrize(
     "kinds", [("Relu", "MaxPool"), ("LeakyRelu", "AveragePool"), ("Tanh", "MaxPool")]
 )
-def test_without_biases_every_layer_has_the_whole_score(
-    tmp_path: Path, kinds: Sequence[str]
-) -> None:
+def test_without_biases_every_layer_has_the_whole_score(tmp_path, kinds) -> None:
     given = np.random.default_rng(2).normal(size=(1, 3, 8, 8)).astype(np.float32)
     model = opened(convolutional(tmp_path / "m.onnx", kinds))
     found = model.relevances(given, ["r1", "p1", "r2", "f"])
@@ -218,9 +215,7 @@ def test_inputs_without_a_finite_score_do_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("orientation", ["none", "rotate-90", "mirror", "transpose"])
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
-def test_a_map_lies_on_the_pixels_of_the_image(
-    tmp_path: Path, orientation: str, layout: str
-) -> None:
+def test_a_map_lies_on_the_pixels_of_the_image(tmp_path, orientation, layout) -> None:
     """A model that looks at a single pixel finds it, however the image was turned."""
     shape = (1, 3, 4, 6) if layout == "CHW" else (1, 4, 6, 3)
     size = {"transpose": (6, 4), "rotate-90": (6, 4)}.get(orientation, (4, 6))

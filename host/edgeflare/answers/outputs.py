@@ -11,13 +11,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from edgeflare._internal import exact
 from edgeflare._internal.files import replacing
 from edgeflare._internal.text import clean_text, reason, shape_text
 from edgeflare._internal.toml import AbsolutePath
-from edgeflare.answers import kind_of_output
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Output, Scores, Task, Transcript
 from edgeflare_agent import decoding
@@ -113,12 +112,6 @@ OutputKind: TypeAlias = Literal[
 ]
 """What a model's outputs are: scores of classes in one of four forms, a label or text; boxes, a score of each class
 for itself ("tags", or "tag-logits" before the sigmoid), values, or an embedding that is compared with those of a gallery."""
-
-
-def task_of(form: str) -> Task:
-    """Return the task whose answers a model's outputs become; of all kinds of values "vector"."""
-    return list(kind_of_output(form or "logits").tasks)[-1]  # "": not known yet
-
 
 SINGLE_KINDS: Mapping[str, OutputKind] = {
     "probabilities": "sigmoid",
@@ -300,7 +293,7 @@ _LONGEST = 1_000_000
 """Bytes of a vocabulary as JSON, which is sent to the device in a frame's header."""
 
 
-class DecoderOptions(BaseModel):
+class DecoderOptions(BaseModel, extra="forbid", frozen=True):
     """How outputs become text, as `edgeflare_agent.decoding.Decoder` has it.
 
     `vocabulary`: a text file (UTF-8) with a token a line, the first being token 0, or a ``.json``
@@ -309,7 +302,6 @@ class DecoderOptions(BaseModel):
     token; `bytes`: the tokens are in GPT-2's alphabet; `text_tokens`: control tokens begin there.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     task: ClassVar[Task] = "transcript"
 
     kind: Literal["ctc", "tokens"] = "ctc"

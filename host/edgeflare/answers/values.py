@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from edgeflare._internal.flags import OUTPUTS, Flag, ForTasks, Key, conflict
 from edgeflare._internal.text import number_text
@@ -41,9 +41,9 @@ from edgeflare.words.answers import (
     MEAN_IOU,
     OF_VALUES,
     VALUE_TASKS,
+    VALUES_OF_SHAPE,
     distance_figure,
     distance_is,
-    values_of_shape,
 )
 
 DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
@@ -75,10 +75,8 @@ _ROUNDED_PIXELS = 0.01
 """The largest share of pixels whose label may differ by rounding alone; as the default tolerance."""
 
 
-class ValuesConfig(BaseModel):
+class ValuesConfig(BaseModel, extra="forbid", frozen=True):
     """How answers of real values are compared: maps, embeddings and vectors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     measure: Annotated[
         ValueMeasure | None,
@@ -268,7 +266,7 @@ class ValuesKind(AnswerKind[Values]):
         return value_summary(answer)
 
     def answer_words(self, answer: Values, name: Name = str) -> str:
-        return values_of_shape(answer.array.shape)
+        return VALUES_OF_SHAPE.format(list(answer.array.shape))
 
     def card(self, original: Values, deployed: Values, seed: Sequence[Any] = ()) -> Card:
         maps = _maps(original, deployed)

@@ -11,10 +11,9 @@ from edgeflare.cli import (
     corpus,
     devices,
     nightly,
-    repair,
     terminal,
 )
-from edgeflare.cli.groups import AllCommands, add_analysis
+from edgeflare.cli.groups import AllCommands, PluginGroup, add_analysis
 from edgeflare.cli.options import command
 
 app = typer.Typer(
@@ -52,7 +51,14 @@ for _function, _settings in _COMMANDS.items():
 app.add_typer(analyse.app, name="analyse")
 app.add_typer(devices.app, name="devices")
 app.add_typer(corpus.app, name="corpus")
-app.add_typer(repair.app, name="repair")
+repair = typer.Typer(
+    cls=PluginGroup,
+    no_args_is_help=True,
+    help="Find what to deploy in place of a model that deviates, judged by searching again.",
+)
+for _name in ("recipes", "train", "abstain", "examples"):
+    add_analysis(repair, _name)
+app.add_typer(repair, name="repair")
 
 
 def _version(wanted: bool) -> None:

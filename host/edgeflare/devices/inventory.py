@@ -14,7 +14,6 @@ from urllib.parse import quote, unquote
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     field_validator,
@@ -46,14 +45,12 @@ def _expand_home(value: object) -> object:
 _LocalPath = Annotated[Path, BeforeValidator(_expand_home)]
 
 
-class LabgridPlace(BaseModel):
+class LabgridPlace(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=True):
     """A place of a labgrid coordinator: the board is acquired there before it is used.
 
     `labgrid = "pi4"` is short for a table with `place` alone. labgrid itself is in an environment of
     its own.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     place: str = Field(min_length=1, max_length=2000)
     """The place's name at the coordinator."""
@@ -84,13 +81,11 @@ def check_one_line(value: str) -> str:
     return value
 
 
-class Device(BaseModel):
+class Device(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=True):
     """One device: how it is reached and what runs there. Describes; connects to nothing.
 
     A field left None is taken from ~/.ssh/config, then from SSH's own defaults.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str = Field(min_length=1, max_length=2000)
     """Its name in messages: that in the inventory, or the ``ssh://`` or ``adb://`` address."""

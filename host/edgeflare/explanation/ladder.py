@@ -13,14 +13,15 @@ import numpy as np
 
 from edgeflare.campaign.control import control_model
 from edgeflare.campaign.pair.saturation import saturates
+from edgeflare.campaign.pair.triage import runtime_here
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.fleet import FleetConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import LOCAL, Device, runtime_for
 from edgeflare.devices.runtimes import options_of
-from edgeflare.errors import EdgeFlareError, UsageError
+from edgeflare.errors import UsageError
 from edgeflare.explanation.results import DEVICE, FindingCause, Remark
-from edgeflare.models import InputOptions, InputSpec, OriginalModel
+from edgeflare.models import InputOptions, InputSpec
 from edgeflare.models.tensors import Grid, is_float_file
 from edgeflare.store import Store
 
@@ -35,8 +36,6 @@ _WITHOUT_FLOAT = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"QGemm")
 """Operators of 8 bits, whose products onnxruntime computes exactly only where it may rewrite them."""
 _EXACT_INT8 = {"graph_optimization": "extended", "exact_int8": True}
 _ACCELERATOR = ("delegate", "delegate_options", "providers", "provider_options", "allow_fallback")
-_ON_HOST = {"tensorrt": "onnx"}
-"""What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
 _OUTSIDE = 0.1
 """Values beyond the range of an input, as a share of it, that calibration explains."""
 _VALUES = ("color", "scale", "mean", "std", "orientation", "clip")
@@ -88,7 +87,7 @@ def ladder_of(
     name = str(models["deployed"]["runtime"]["name"])
     is_here = all(device.transport == "local" for device in devices)
     rungs = []
-    on_host, why = _runtime_here(config.deployed.path, name)
+    on_host, why = runtime_here(config.deployed.path, name)
     if float_model is not None:
         _check_float_model(float_model, config.deployed.path, on_host)
     file_cause = (
@@ -226,18 +225,6 @@ def _plain(runtime: str, path: Path) -> Mapping[str, Any]:
     if runtime == "onnx" and any(one in path.read_bytes() for one in _WITHOUT_FLOAT):
         return _EXACT_INT8
     return _PLAIN.get(runtime, {})
-
-
-def _runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
-    """Return the runtime that runs a device's model file on this machine, or None and why not."""
-    here = _ON_HOST.get(runtime, runtime)
-    try:
-        if here != runtime and runtime_for(path) != here:
-            raise UsageError(f"a file for {runtime}")
-        OriginalModel(path, here, {}).close()
-    except EdgeFlareError as error:
-        return None, str(error)
-    return here, ""
 
 
 def _check_float_model(path: Path, deployed: Path, runtime: str | None) -> None:

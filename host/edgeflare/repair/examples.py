@@ -47,15 +47,8 @@ class Examples(NamedTuple):
 
     def at(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "Examples":
         """Return those that are chosen, bool [n], or at these places, int64 [m]."""
-        return Examples(
-            self.scores[chosen],
-            self.wanted[chosen],
-            self.labels[chosen],
-            self.groups[chosen],
-            self.is_seed[chosen],
-            self.triggering[chosen],
-            self.kind,
-        )
+        *columns, kind = self
+        return Examples._make([*(column[chosen] for column in columns), kind])
 
 
 def examples_of(folder: Path, *, need_triggering: bool = True) -> Examples:

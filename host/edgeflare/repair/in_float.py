@@ -30,12 +30,12 @@ def largest_layers(
         return [], ""
     explanation = stored_explanation(store)
     if explanation is None:
-        return [], repair.not_explained(store.folder)
+        return [], repair.NOT_EXPLAINED.format(store.folder)
     known = explanation.layers
     if known is None or not known.layers:
         return [], repair.NO_LAYERS
     if known.original != config.original.path.name:
-        return [], repair.layers_of_another(known.original, config.original.path.name)
+        return [], repair.LAYERS_OF_ANOTHER.format(known.original, config.original.path.name)
     about = store.models["original"]
     graph = open_graph(config.original.path, about["runtime"]["name"], {}, about["output"]["name"])
     makers = {name: one for one in graph.operations for name in one.outputs}
@@ -54,7 +54,7 @@ def largest_layers(
                 left += [one for one in makers[name].inputs if one not in ends]
         kept.update(tensors)
         if 2 * len(kept) > len(makers):  # of another network: it stands for all before it
-            return found, repair.layer_is_too_much(layer.name)
+            return found, repair.TOO_MUCH.format(layer.name)
         if tensors:
             found.append((layer.name, tuple(tensors)))
     return found, ""
@@ -70,7 +70,7 @@ def detector_heads(config: CampaignConfig, store: Store) -> tuple[dict[str, tupl
     try:
         graph = open_graph(config.original.path, runtime, {})
     except ModelError as error:
-        return {}, repair.no_head(str(error))
+        return {}, repair.NO_HEAD.format(error)
     after, last = head_of(graph.operations)
     heads = {HEAD_SPLIT: _made_by(after), HEAD_FLOAT: _made_by([*last, *after])}
     return {name: tensors for name, tensors in heads.items() if after and tensors}, ""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -128,8 +128,8 @@ def _inputs(title: str, inputs: Sequence[ReplayedInput], name: Name) -> list[Blo
     columns = (
         Column("input", 0, lambda one: f"{one.kind} {one.seed_id}", text=True),
         Column("device", 0, lambda one: one.device, text=True, optional=True),
-        Column("original says", says, lambda one: _answers(one, "original", name), text=True),
-        Column("deployed says", says, lambda one: _answers(one, "deployed", name), text=True),
+        Column("original says", says, lambda one: _answers(one, 0, name), text=True),
+        Column("deployed says", says, lambda one: _answers(one, 1, name), text=True),
         Column(
             "difference",
             0,
@@ -149,37 +149,35 @@ def _inputs(title: str, inputs: Sequence[ReplayedInput], name: Name) -> list[Blo
     return [Heading(title), Table(columns, inputs[:MOST_SHOWN]), *(rest if more > 0 else [])]
 
 
-def _answers(one: ReplayedInput, which: str, name: Name) -> str:
+def _pair(one: ReplayedInput, when: str = "") -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return both models' labels and texts, now or "_before"."""
+    labels, texts = (
+        (getattr(one, f"original_{what}{when}"), getattr(one, f"deployed_{what}{when}"))
+        for what in ("label", "text")
+    )
+    return labels, texts
+
+
+def _answers(one: ReplayedInput, place: int, name: Name) -> str:
     """Return a model's answer before and now, one answer if they are the same."""
-    place = ("original", "deployed").index(which)
-    texts = (one.original_text, one.deployed_text)
-    texts_before = (one.original_text_before, one.deployed_text_before)
-    if one.difference is not None:  # detections, or values, which have no text
-        now, before = (with_names(all_[place] or NOTHING, name) for all_ in (texts, texts_before))
-        return now if before in (NOTHING, now) else f"{before} -> {now}"
-    now = answer_words(getattr(one, f"{which}_label"), text_parts(*texts)[place], name)
-    before = answer_words(
-        getattr(one, f"{which}_label_before"), text_parts(*texts_before)[place], name
+    now, before = (
+        answer_words(labels[place], text_parts(*texts)[place], name)
+        if one.difference is None
+        else with_names(texts[place] or NOTHING, name)  # detections, or values, which have no text
+        for labels, texts in (_pair(one), _pair(one, "_before"))
     )
     return now if before in (NOTHING, now) else f"{before} -> {now}"
 
 
 def replayed_words(one: ReplayedInput, name: Name) -> str:
     """Return an input's state with both models' answers: ``still deviates: 4 -> 9, was 4 -> 7``."""
-    labels, texts = (
-        (one.original_label, one.deployed_label),
-        (one.original_text, one.deployed_text),
-    )
-    labels_before = (one.original_label_before, one.deployed_label_before)
-    texts_before = (one.original_text_before, one.deployed_text_before)
+    labels, texts = _pair(one)
+    labels_before, texts_before = _pair(one, "_before")
     now = answers_text(labels, texts, name)
     if one.difference is not None:
         now = with_names(one.difference, name)
-    same = one.original_text is None and one.original_label == one.deployed_label
-    if (
-        same and one.difference is None and one.state in ("new", "still")
-    ):  # where a tolerance decides
-        now = f"{name(one.original_label)} by both"
+    elif one.original_text is None and labels[0] == labels[1] and one.state in ("new", "still"):
+        now = f"{name(one.original_label)} by both"  # where a tolerance decides
     words = {
         "new": f"new: {now}",
         "still": f"still deviates: {now}",
@@ -191,14 +189,14 @@ def replayed_words(one: ReplayedInput, name: Name) -> str:
     }[one.state]
     if one.narrow:
         words += ", narrowly"
-    changed = one.state in ("new", "fixed") or one.elsewhere
-    known = any(before is not None for before in (*labels_before, *texts_before))
-    if not (changed and known):
+    if not (one.state in ("new", "fixed") or one.elsewhere):
         return words
+    if all(before is None for before in (*labels_before, *texts_before)):
+        return words
+    before = answers_text(labels_before, texts_before, name)
     if one.difference is not None:
         before = " -> ".join(with_names(text or NOTHING, name) for text in texts_before)
-        return f"{words}, was {before}"
-    return f"{words}, was {answers_text(labels_before, texts_before, name)}"
+    return f"{words}, was {before}"
 
 
 def reproductions_document(found: "Sequence[Reproduction]") -> list[Block]:
@@ -206,45 +204,39 @@ def reproductions_document(found: "Sequence[Reproduction]") -> list[Block]:
     return [block for one in found for block in _reproduction(one)]
 
 
+_UNKNOWN = "not known"
+
+
 def _reproduction(one: "Reproduction") -> list[Block]:
     texts = one.original_text_now is not None or one.original_text_before is not None
-    if one.difference_now is not None or one.difference_before is not None:
-        return _different(one, texts)
+    differ = one.difference_now is not None or one.difference_before is not None
+    named = partial(class_name, one.class_names)  # of detectors; models of values have no texts
+
+    def answer(model: str, when: str) -> str:
+        text: str | None = getattr(one, f"{model}_text_{when}")
+        if differ:
+            return with_names(text or _UNKNOWN, named)
+        if texts:
+            return _UNKNOWN if text is None else f'"{text}"'
+        top: Sequence[TopScore] = getattr(one, f"{model}_{when}")
+        return ", ".join(f"{one.label} ({one.probability:.4f})" for one in top) or _UNKNOWN
+
+    moments = (("before", "when found"), ("now", "now"))
     rows = [
-        [
-            name,
-            words,
-            _text(getattr(one, f"{name}_text_{when}"))
-            if texts
-            else _scores(getattr(one, f"{name}_{when}")),
+        [model, words, answer(model, when)]
+        for model in (("original", "deployed") if texts or not differ else ())
+        for when, words in moments
+    ]
+    heading = "transcript" if texts else "most probable classes"
+    if differ:
+        rows += [
+            ["difference", words, with_names(getattr(one, f"difference_{when}") or _UNKNOWN, named)]
+            for when, words in moments
         ]
-        for name in ("original", "deployed")
-        for when, words in (("before", "when found"), ("now", "now"))
-    ]
-    header = ["model", "", "transcript" if texts else "most probable classes"]
+        heading = "detected" if texts else "answers"
     return [
-        Heading(f"{one.seed_id} on {one.device}: {_outcome(one)}"),
-        table_of(header, rows, text=3),
-        Text(_equality(one)),
-    ]
-
-
-def _different(one: "Reproduction", texts: bool) -> list[Block]:
-    """Return a trigger of detectors, which have `texts`, or of models of values."""
-    parts = ("original", "deployed") if texts else ()
-    named = partial(class_name, one.class_names)
-    rows = [
-        [name, words, with_names(getattr(one, f"{name}_text_{when}") or "not known", named)]
-        for name in parts
-        for when, words in (("before", "when found"), ("now", "now"))
-    ]
-    rows += [
-        ["difference", words, with_names(text or "not known", named)]
-        for words, text in (("when found", one.difference_before), ("now", one.difference_now))
-    ]
-    return [
-        Heading(f"{one.seed_id} on {one.device}: {_outcome(one)}"),
-        table_of(["model", "", "detected" if texts else "answers"], rows, text=3),
+        Heading(f"{one.seed_id} on {one.device}: {_outcome(one)}", 4),
+        table_of(["model", "", heading], rows, text=3),
         Text(_equality(one)),
     ]
 
@@ -259,14 +251,6 @@ def _outcome(one: "Reproduction") -> str:
         "failed": f"can't be answered: {one.detail}",
     }
     return words.get(one.state, "does not deviate (any more)")
-
-
-def _text(text: str | None) -> str:
-    return "not known" if text is None else f'"{text}"'
-
-
-def _scores(top: "Sequence[TopScore]") -> str:
-    return ", ".join(f"{one.label} ({one.probability:.4f})" for one in top) or "not known"
 
 
 def _equality(one: "Reproduction") -> str:
@@ -448,11 +432,11 @@ class _Replay(Analysis[ReplaySettings, Replayed]):
 
     def sections(self, result: Replayed) -> Iterator[Section]:  # type: ignore[override]
         if result.summary is None:
-            yield Section("replay", "Then and now", (*reproductions_document(result.triggers),))
-            return
-        name = class_namer(folder_at(result.summary.folder))
-        blocks = replay_document(result.summary, result.limits, name)
-        yield Section("replay", "What became of each input", (*blocks,))
+            blocks = reproductions_document(result.triggers)
+        else:
+            name = class_namer(folder_at(result.summary.folder))
+            blocks = replay_document(result.summary, result.limits, name)
+        yield Section("replay", "", (*blocks,))
 
 
 REPLAY = _Replay()

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from edgeflare._internal import plugins
 from edgeflare.errors import UsageError
@@ -32,10 +32,8 @@ from edgeflare.types import NOTHING_SEARCHED, Outcome, Search, Seed, Strategy
 from edgeflare_mutators import Kind, Operator, default_pool
 
 
-class _NoneOptions(BaseModel):
+class _NoneOptions(BaseModel, extra="forbid", frozen=True):
     """Searches nothing: only the seed inputs themselves are compared. It has no options."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _none(options: _NoneOptions, operators: Mapping[str, Operator] | None) -> Strategy:

@@ -24,7 +24,7 @@ from typing import IO, NamedTuple, cast
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
@@ -79,13 +79,11 @@ class _Mapped(mmap):
         return True
 
 
-class ShrinkOptions(BaseModel):
+class ShrinkOptions(BaseModel, extra="forbid", frozen=True, ignored_types=(cached_property,)):
     """Moves triggering inputs nearer to their seed inputs, while they still deviate.
 
     `edgeflare shrink` makes a campaign that searches with it.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
 
     triggers: Path = Field(
         description="An .npz with the triggering input of each seed input, by that one's name."

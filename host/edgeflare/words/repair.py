@@ -1,7 +1,6 @@
 """What is said while a repair, or another quantisation, is made and searched again."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from edgeflare._internal.text import counted, duration
 
@@ -18,34 +17,6 @@ def cost_text(searches: int, seeds: int, queries: int, latency_s: float | None) 
     return f"{text}; --total-queries N sets another bound, --no-search leaves them out"
 
 
-def not_explained(campaign: Path) -> str:
-    """Return what to do first to try operators in float."""
-    return f"run `edgeflare explain {campaign}` first to try operators in float"
-
-
-def layers_of_another(explained: str, original: str) -> str:
-    """Return that the layers of an explanation are another model's than the original's."""
-    return (
-        f"no operators are tried in float: the explanation's are those of {explained}, not of "
-        f"{original}; explain without --float-model to try them"
-    )
-
-
-def layer_is_too_much(layer: str) -> str:
-    """Return why a layer isn't tried in float."""
-    return f"{layer} isn't tried in float: it stands for most of the network"
-
-
-def no_head(why: str) -> str:
-    """Return why the end of a detector isn't tried in float."""
-    return f"the head isn't tried apart: {why}"
-
-
-def not_made(name: str, why: str) -> str:
-    """Return that a recipe gives no model."""
-    return f"{name} can't be made, the others go on: {why}"
-
-
 def run_otherwise(runtime: str, present: str, options: dict[str, object]) -> str:
     """Return that candidates are run by another runtime than the `present` model, without its options."""
     words = f"the recipes' models are run by {runtime}, the model {present} isn't"
@@ -55,6 +26,14 @@ def run_otherwise(runtime: str, present: str, options: dict[str, object]) -> str
     return words
 
 
+NOT_EXPLAINED = "run `edgeflare explain {}` first to try operators in float"
+LAYERS_OF_ANOTHER = (
+    "no operators are tried in float: the explanation's are those of {}, not of {}; explain without "
+    "--float-model to try them"
+)
+TOO_MUCH = "{} isn't tried in float: it stands for most of the network"
+NO_HEAD = "the head isn't tried apart: {}"
+NOT_MADE = "{} can't be made, the others go on: {}"
 NO_LAYERS = "no operators are tried in float: the explanation names no layers of the file"
 CALIBRATED = "recipes are calibrated on seed inputs that the search begins from"
 GOES_ON = "{}; the same command goes on with it"

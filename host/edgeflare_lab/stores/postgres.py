@@ -1,7 +1,7 @@
 """PostgreSQL, as a `DatabaseServer`: engines on a schema, schemas made and removed, and what its errors mean."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -291,24 +291,15 @@ def _place_of(connection: Connection, schema: str) -> tuple[str, str | None] | N
     return (rows[0].kind, rows[0].samples) if len(rows) == 1 else None
 
 
-_CONNECTING: tuple[tuple[str, str], ...] = (
-    ("too many connections", "full"),
-    ("remaining connection slots", "full"),
-    ("too many clients", "full"),
-    ("certificate", "certificate"),
-    ("ssl error", "certificate"),
-    ("server does not support ssl", "certificate"),
-    ("sslmode", "certificate"),
-    ("password", "login"),
-    ("authentication failed", "login"),
-    ("pg_hba.conf", "login"),
-    ('role "', "login"),
-    ("definition of service", "service"),
-    ("invalid uri", "url"),
-    ("invalid connection option", "url"),
-    ('database "', "missing"),
-)
-"""Parts of what libpq says where no connection is made, which has no code, and what they mean."""
+_CONNECTING: Mapping[str, Sequence[str]] = {
+    "full": ("too many connections", "remaining connection slots", "too many clients"),
+    "certificate": ("certificate", "ssl error", "server does not support ssl", "sslmode"),
+    "login": ("password", "authentication failed", "pg_hba.conf", 'role "'),
+    "service": ("definition of service",),
+    "url": ("invalid uri", "invalid connection option"),
+    "missing": ('database "',),
+}
+"""What is wrong where no connection is made, by parts of what libpq says, which has no code."""
 _PASSING = ("gone", "lost", "full")
 _UNWRITABLE = ("42501", "25006")
 _CODES: Mapping[str, str] = {
@@ -377,5 +368,5 @@ def _problem(cause: BaseException, code: str | None, said: str) -> str | None:
         return None
     if any(part in said for part in ("consuming input", "connection is lost", "is closed")):
         return "lost"
-    found = next((problem for part, problem in _CONNECTING if part in said), None)
+    found = next((one for one, parts in _CONNECTING.items() if any(map(said.count, parts))), None)
     return found or ("gone" if type(cause).__name__ != "ProgrammingError" else None)

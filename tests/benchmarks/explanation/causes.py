@@ -24,16 +24,9 @@ from edgeflare.statistics import bootstrap_interval
 from edgeflare.words.causes import doubt_text, layer_words, remark_text
 
 _COLUMNS = (
-    "pair",
-    "seeds",
-    "findings",
-    "of the survey",
-    "causes",
-    "doubtful",
-    "device queries a finding",
-    "layers, mean contribution",
-    "unmatched",
-)
+    "pair", "seeds", "findings", "of the survey", "causes", "doubtful", "device queries a finding",
+    "layers, mean contribution", "unmatched",
+)  # fmt: skip
 _LAYERS = 3
 _NOTHING = 0.0005
 """A contribution that is printed as 0."""
@@ -70,15 +63,9 @@ def measured(
 ) -> tuple[str, tuple[str, ...]]:
     """Return the row of a pair, and the explanation's notices and doubts."""
     campaign = run(
-        name,
-        arguments.data,
-        folder,
-        device,
-        seeds=arguments.seeds,
-        strategy="boundary",
-        speech=arguments.speech,
-        survey=arguments.survey,
-    )
+        name, arguments.data, folder, device, seeds=arguments.seeds, strategy="boundary",
+        speech=arguments.speech, survey=arguments.survey,
+    )  # fmt: skip
     found = explain_campaign(
         campaign.folder,
         replay_config(replay_base(campaign.folder)),

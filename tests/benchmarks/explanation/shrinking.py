@@ -30,18 +30,9 @@ from edgeflare.store.location import DATABASE_NAME
 from edgeflare.types import TRIGGERS
 
 _COLUMNS = (
-    "pair",
-    "strategy",
-    "triggers",
-    "moved",
-    "L2",
-    "Linf",
-    "SSIM",
-    "share",
-    "device queries, median",
-    "most",
-    "deviate",
-)
+    "pair", "strategy", "triggers", "moved", "L2", "Linf", "SSIM", "share",
+    "device queries, median", "most", "deviate",
+)  # fmt: skip
 
 
 def change(findings: Sequence[ShrunkFinding], name: str, digits: int) -> str:
@@ -86,18 +77,11 @@ def rows(arguments: argparse.Namespace, folder: Path, device: Device) -> Iterato
             queries = [one.device_queries for one in found.findings]
             left = deviating(Path(found.folder), place / "again")
             yield (
-                name,
-                strategy,
-                str(len(found.findings)),
-                str(len(found.shrunk)),
-                change(found.findings, "l2", 2),
-                change(found.findings, "linf", 0),
-                change(found.findings, "ssim", 3),
-                f"{found.l2_share or 0:.2f}",
-                f"{median(queries):.0f}",
-                str(max(queries)),
-                f"{left} of {len(found.findings)}",
-            )
+                name, strategy, str(len(found.findings)), str(len(found.shrunk)),
+                change(found.findings, "l2", 2), change(found.findings, "linf", 0),
+                change(found.findings, "ssim", 3), f"{found.l2_share or 0:.2f}",
+                f"{median(queries):.0f}", str(max(queries)), f"{left} of {len(found.findings)}",
+            )  # fmt: skip
 
 
 def main() -> None:

@@ -320,15 +320,9 @@ def campaigns() -> Target:
 
 
 TARGETS: dict[str, Callable[[], Target]] = {
-    "images": images,
-    "archives": archives,
-    "recordings": recordings,
-    "labels": labels,
-    "vocabularies": vocabularies,
-    "metadata": metadata,
-    "onnx": onnx_files,
-    "campaigns": campaigns,
-}
+    "images": images, "archives": archives, "recordings": recordings, "labels": labels,
+    "vocabularies": vocabularies, "metadata": metadata, "onnx": onnx_files, "campaigns": campaigns,
+}  # fmt: skip
 
 
 class Fuzzing:

@@ -202,13 +202,9 @@ def main() -> None:
         for pair in arguments.pairs:
             place = (arguments.keep or Path(folder)).absolute() / pair.replace(" ", "-")
             found = measured(
-                pair,
-                arguments.data,
-                place,
-                arguments.seeds,
-                arguments.recipes,
+                pair, arguments.data, place, arguments.seeds, arguments.recipes,
                 first=arguments.first,
-            )
+            )  # fmt: skip
             print(*rows(pair, found, arguments.data), sep="\n", flush=True)
             for name, why in found.failed.items():
                 print(f"{pair}: {name} is left out: {why}", flush=True)

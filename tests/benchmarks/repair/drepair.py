@@ -45,13 +45,8 @@ _VARIANTS: dict[str, tuple[Any, float | None]] = {
     "standardised": ("standardised", None),
 }
 _REPAIR = (
-    "repaired",
-    "induced",
-    "improvement",
-    "accuracy before, after",
-    "success",
-    "queries, times",
-)
+    "repaired", "induced", "improvement", "accuracy before, after", "success", "queries, times",
+)  # fmt: skip
 _ABSTAIN = ("threshold", "caught", "by dflare", "by boundary", "deferred", "queries, times")
 
 
@@ -66,13 +61,9 @@ def campaign(name: str, data: Path, folder: Path, strategy: str, seeds: int) -> 
         original, deployed = data / pair.original, data / pair.deployed
         images, entry = data / pair.images, pair.entry
     search(
-        {"path": original, "input": entry},
-        {"path": deployed, "input": entry},
-        {"path": images, "limit": seeds},
-        folder=folder,
-        strategy=strategy,
-        allow_disagreement=True,
-    )
+        {"path": original, "input": entry}, {"path": deployed, "input": entry},
+        {"path": images, "limit": seeds}, folder=folder, strategy=strategy, allow_disagreement=True,
+    )  # fmt: skip
     return folder
 
 

@@ -68,14 +68,9 @@ def p_against_present(found: RecipesFound, file: Path) -> str:
 def measured(name: str, arguments: argparse.Namespace, folder: Path) -> RecipesFound:
     """Run a pair's campaign, explain it, and try the recipes; write the chart beside them."""
     campaign = run(
-        name,
-        arguments.data,
-        folder,
-        Device(arguments.device),
-        seeds=arguments.seeds,
-        strategy="boundary",
-        survey=False,
-    ).folder
+        name, arguments.data, folder, Device(arguments.device), seeds=arguments.seeds,
+        strategy="boundary", survey=False,
+    ).folder  # fmt: skip
     if arguments.keep_float:
         explain_campaign(campaign, replay_config(replay_base(campaign)))
     found = recipes_campaign(

@@ -40,16 +40,9 @@ SECOND_SEED = 10**6
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 MADE: dict[str, Sequence[dict[str, Any]]] = {
     "grey 28 x 28": [
-        {},
-        {"device_budget": 12},
-        {"crossing": "line"},
-        {"crossing": "mutants", "effort": 16},
-        {"crossing": "natural", "effort": 8},
-        {"candidates": 4},
-        {"max_l2": 1.5, "device_budget": 8},
-        {"max_linf": 20},
-        {"min_ssim": 0.9},
-        {"effort": 8},
+        {}, {"device_budget": 12}, {"crossing": "line"}, {"crossing": "mutants", "effort": 16},
+        {"crossing": "natural", "effort": 8}, {"candidates": 4},
+        {"max_l2": 1.5, "device_budget": 8}, {"max_linf": 20}, {"min_ssim": 0.9}, {"effort": 8},
     ],
     "colours 20 x 12": [{}, {"device_budget": 12}, {"effort": 300}],
     "colours 72 x 80": [{}, {"effort": 16}, {"device_budget": 10}],
@@ -57,7 +50,7 @@ MADE: dict[str, Sequence[dict[str, Any]]] = {
     "labels only": [{}, {"device_budget": 10}],
     "recording": [{}, {"device_budget": 10}, {"crossing": "line"}, {"effort": 40}],
     "speech": [{}, {"candidates": 4}, {"max_linf": 2000}],
-}
+}  # fmt: skip
 """Options with which searches on made models are compared, by what the samples are."""
 
 

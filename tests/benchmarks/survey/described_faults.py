@@ -121,13 +121,9 @@ def measured(region: str, arguments: argparse.Namespace, folder: Path, fresh: Fr
     print(region, sorted(words), file=sys.stderr)
     of = f" of {arguments.campaigns}"
     return [
-        region,
-        f"{truth.mean():.3f}",
-        f"{np.mean(queries):.0f}",
-        f"{found}{of}",
-        f"{named}{of}",
+        region, f"{truth.mean():.3f}", f"{np.mean(queries):.0f}", f"{found}{of}", f"{named}{of}",
         f"{good}{of}",
-    ]
+    ]  # fmt: skip
 
 
 def main() -> None:

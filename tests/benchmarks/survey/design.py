@@ -49,17 +49,12 @@ from command import DEMO
 Array = NDArray[Any]
 SURE, QUERIES = 0.3, (2, 3, 4, 6)
 HEALTHY = [
-    (0, True, "MinMax", QuantType.QUInt8),
-    (1, False, "MinMax", QuantType.QUInt8),
-    (2, True, "Percentile", QuantType.QUInt8),
-    (0, False, "Percentile", QuantType.QUInt8),
-    (1, True, "Entropy", QuantType.QUInt8),
-    (2, False, "MinMax", QuantType.QInt8),
-    (0, False, "Entropy", QuantType.QUInt8),
-    (1, True, "Percentile", QuantType.QInt8),
-    (2, False, "Percentile", QuantType.QUInt8),
-    (1, True, "MinMax", QuantType.QUInt8),
-]
+    (0, True, "MinMax", QuantType.QUInt8), (1, False, "MinMax", QuantType.QUInt8),
+    (2, True, "Percentile", QuantType.QUInt8), (0, False, "Percentile", QuantType.QUInt8),
+    (1, True, "Entropy", QuantType.QUInt8), (2, False, "MinMax", QuantType.QInt8),
+    (0, False, "Entropy", QuantType.QUInt8), (1, True, "Percentile", QuantType.QInt8),
+    (2, False, "Percentile", QuantType.QUInt8), (1, True, "MinMax", QuantType.QUInt8),
+]  # fmt: skip
 """Part of the images for calibration, per channel, method, type of the activations."""
 PIXELS: Mapping[str, Callable[[Array], Array]] = {
     "highlights clipped at 200": lambda image: np.minimum(image, 200),
@@ -206,14 +201,9 @@ def _quantised(
     reader = type("Reader", (), {"get_next": lambda _: next(tensors, None)})()
     with redirect_stdout(StringIO()):
         quantize_static(
-            source,
-            path,
-            reader,
-            per_channel=per_channel,
-            activation_type=kind,
-            weight_type=QuantType.QInt8,
-            calibrate_method=CalibrationMethod[method],
-        )
+            source, path, reader, per_channel=per_channel, activation_type=kind,
+            weight_type=QuantType.QInt8, calibrate_method=CalibrationMethod[method],
+        )  # fmt: skip
     return path
 
 

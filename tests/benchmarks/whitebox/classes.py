@@ -55,23 +55,15 @@ from edgeflare_whitebox import (
 )
 
 TABLE_3 = {
-    "coco": "138/256, 31/0",
-    "coco_gender": "139/286, 32/0",
-    "cifar100": "206/584, 39/10",
-    "robust_cifar10_small": "4/6",
-    "robust_cifar10_large": "3/4",
-    "robust_cifar10_resnet": "5/3",
+    "coco": "138/256, 31/0", "coco_gender": "139/286, 32/0", "cifar100": "206/584, 39/10",
+    "robust_cifar10_small": "4/6", "robust_cifar10_large": "3/4", "robust_cifar10_resnet": "5/3",
     "imsitu": "48/58, 31/19",
-}
+}  # fmt: skip
 TABLE_4 = {
-    "coco": "249/278, 24/8",
-    "coco_gender": "218/325, 17/16",
-    "cifar100": "310/543, 29/21",
-    "robust_cifar10_small": "7/4",
-    "robust_cifar10_large": "6/7",
-    "robust_cifar10_resnet": "6/3",
+    "coco": "249/278, 24/8", "coco_gender": "218/325, 17/16", "cifar100": "310/543, 29/21",
+    "robust_cifar10_small": "7/4", "robust_cifar10_large": "6/7", "robust_cifar10_resnet": "6/3",
     "imsitu": "408/311, 43/8",
-}
+}  # fmt: skip
 """True and false positives beyond a standard deviation, and in the top 1 %, as the paper has them."""
 BITS = (8, 4, 3, 2, 1)
 
@@ -199,15 +191,10 @@ def table_4(data: Path) -> Table:
         of_authors = bias_of_release(given)
         assert cost is not None
         table.add_row(
-            name,
-            str(int(true.sum())),
-            *texts,
-            number_text(spearman(near, truth), 3),
-            number_text(cost.area, 3),
-            of_release(*of_authors),
-            number_text(spearman(*of_authors), 3),
-            known,
-        )
+            name, str(int(true.sum())), *texts, number_text(spearman(near, truth), 3),
+            number_text(cost.area, 3), of_release(*of_authors),
+            number_text(spearman(*of_authors), 3), known,
+        )  # fmt: skip
     return table
 
 

@@ -292,14 +292,9 @@ def table_5(subjects: Sequence[Subject], seeds: int) -> Table:
             criterion = subject.idc(layer, number)
             found = np.array([scores(criterion, one) for one in sets]).T
             table.add_row(
-                subject.name,
-                f"{place + 1}",
-                f"{size}",
-                f"{number}",
-                f"{found[0].mean():.2f}",
-                shown(found[1]),
-                paper(TABLE_5[subject.name][place]),
-            )
+                subject.name, f"{place + 1}", f"{size}", f"{number}", f"{found[0].mean():.2f}",
+                shown(found[1]), paper(TABLE_5[subject.name][place]),
+            )  # fmt: skip
     return table
 
 

@@ -52,9 +52,7 @@ def distance(one: Sample, other: Sample) -> float:
 
 @each(IMAGES)
 @pytest.mark.parametrize("shape", [(28, 28, 1), (40, 33, 3)])
-def test_the_image_goes_from_nearly_its_own_to_far_away(
-    corruption: Corruption, shape: tuple[int, int, int]
-) -> None:
+def test_the_image_goes_from_nearly_its_own_to_far_away(corruption, shape) -> None:
     sample = scene(*shape)
     if corruption.name == "saturation" and shape[2] == 1:
         params = draw(corruption, 0, sample)
@@ -115,9 +113,7 @@ def test_grading_again_keeps_the_direction_the_seed_and_the_place(corruption: Co
 
 
 @EACH
-def test_the_strongest_step_reaches_an_end_of_the_ranges_and_none_leaves_them(
-    corruption: Corruption,
-) -> None:
+def test_the_strongest_step_reaches_an_end_of_the_ranges_and_none_leaves_them(corruption) -> None:
     sample = small(corruption)
     ends = {drawn.name: (drawn.low, drawn.high) for drawn in corruption.ranges}
     for seed in range(20):

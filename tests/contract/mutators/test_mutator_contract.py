@@ -61,9 +61,7 @@ def test_any_sample_gives_a_new_valid_sample_and_the_same_one_again(
     assert np.array_equal(mutated, replayed)
 
 
-def test_drawing_is_deterministic_and_stays_within_the_ranges(
-    operator: Operator, spec: SampleSpec
-) -> None:
+def test_drawing_is_deterministic_and_stays_within_the_ranges(operator, spec) -> None:
     one, two = np.random.default_rng(5), np.random.default_rng(5)
     draws = [operator.draw(one, spec) for _ in range(200)]
     assert draws == [operator.draw(two, spec) for _ in range(200)]
@@ -162,9 +160,7 @@ def test_parameters_beyond_the_limits_are_refused(operator: Operator, pattern: S
                 operator.apply(pattern, params | {limit.name: wrong})
 
 
-def test_parameters_at_the_limits_of_what_is_drawn_are_taken(
-    operator: Operator, pattern: Sample
-) -> None:
+def test_parameters_at_the_limits_of_what_is_drawn_are_taken(operator, pattern) -> None:
     for ends in ("low", "high"):
         params = {drawn.name: getattr(drawn, ends) for drawn in operator.ranges}
         mutated = operator.apply(pattern, params)

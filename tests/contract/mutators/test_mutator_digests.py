@@ -51,14 +51,10 @@ def test_blurs_and_corruptions_give_the_same_bits_without_the_cpus_extensions() 
     }
     outputs = [
         subprocess.run(
-            [sys.executable, "-c", DIGESTS],
-            input=noise.tobytes(),
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            check=True,
+            [sys.executable, "-c", DIGESTS], input=noise.tobytes(), env=env, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, check=True,
         ).stdout.split()
         for env in (dict(os.environ), plain)
-    ]
+    ]  # fmt: skip
     assert len(set(outputs[0])) == 9 + 63
     assert outputs[0] == outputs[1]

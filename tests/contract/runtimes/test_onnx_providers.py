@@ -70,9 +70,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     return gpu
 
 
-def test_the_tensorrt_provider_keeps_its_engines_in_the_cache(
-    gpu: Gpu, model_file: ModelFile, tmp_path: Path
-) -> None:
+def test_the_tensorrt_provider_keeps_its_engines_in_the_cache(gpu, model_file, tmp_path) -> None:
     options = {
         "providers": [TENSORRT, CUDA],
         "provider_options": {TENSORRT: {"trt_fp16_enable": True}},
@@ -131,9 +129,7 @@ def leave_to_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_azure
 @pytest.mark.usefixtures("azure")
 @pytest.mark.parametrize("providers", [[AZURE], [AZURE, CPU]])
-def test_a_provider_that_runs_no_node_is_an_error(
-    model_file: ModelFile, providers: list[str]
-) -> None:
+def test_a_provider_that_runs_no_node_is_an_error(model_file, providers) -> None:
     with pytest.raises(
         RuntimeMissingError, match=rf"{AZURE} can't run (\d+) of the \1 nodes of .*onnx"
     ):
@@ -154,9 +150,7 @@ def test_a_fallback_that_is_allowed_is_reported(model_file: ModelFile) -> None:
 
 
 @needs_azure
-def test_where_nothing_can_be_told_a_fallback_is_not_ruled_out(
-    model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_told_a_fallback_is_not_ruled_out(model_file, monkeypatch) -> None:
     leave_to_the_profile(monkeypatch)
 
     def fails(*_: object) -> None:
@@ -207,9 +201,7 @@ def test_on_the_cpu_nothing_changes(gpu: Gpu, model_file: ModelFile, tmp_path: P
 
 
 @pytest.mark.parametrize("wrong", [[], "text", {CPU: 1}, {CPU: {"a": [1]}}, {CPU: {"a": None}}])
-def test_provider_options_must_be_an_object_of_objects(
-    model_file: ModelFile, wrong: object
-) -> None:
+def test_provider_options_must_be_an_object_of_objects(model_file, wrong) -> None:
     with pytest.raises(RequestError, match="an object"):
         load(model_file("onnx", "float"), "onnx", {"provider_options": wrong})
 
@@ -219,9 +211,7 @@ def test_options_of_a_provider_that_is_not_used_are_refused(model_file: ModelFil
         load(model_file("onnx", "float"), "onnx", {"provider_options": {CUDA: {}}})
 
 
-def test_a_damaged_model_is_not_tried_on_another_provider(
-    gpu: Gpu, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_model_is_not_tried_on_another_provider(gpu, tmp_path, capfd) -> None:
     (tmp_path / "wrong.onnx").write_bytes(b"no model")
     with warnings.catch_warnings(), pytest.raises(ModelError, match=r"wrong\.onnx"):
         load(str(tmp_path / "wrong.onnx"), "onnx", {"providers": [CUDA]}, str(tmp_path))

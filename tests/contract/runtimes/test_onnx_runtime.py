@@ -107,9 +107,5 @@ def test_every_error_of_the_library_is_mapped() -> None:
     mapped = {kind.__name__ for kind in library_errors()}
     assert {"Fail", "InvalidArgument", "InvalidProtobuf", "NotImplemented", "InvalidGraph"} <= own
     assert {
-        "Fail",
-        "InvalidArgument",
-        "InvalidProtobuf",
-        "NotImplemented",
-        "InvalidGraph",
-    } <= mapped
+        "Fail", "InvalidArgument", "InvalidProtobuf", "NotImplemented", "InvalidGraph",
+    } <= mapped  # fmt: skip

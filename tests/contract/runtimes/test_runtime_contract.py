@@ -64,14 +64,7 @@ def image_model(runtime_name: str, model_file: ModelFile) -> Runtime:
 
 
 @pytest.mark.parametrize(("name", "shape", "dtype", "shares"), MODELS)
-def test_runs_models_of_every_kind(
-    runtime_name: str,
-    model_file: ModelFile,
-    name: str,
-    shape: tuple[int | None, ...],
-    dtype: str,
-    shares: bool,
-) -> None:
+def test_runs_models_of_every_kind(runtime_name, model_file, name, shape, dtype, shares) -> None:
     if name in REFUSED.get(runtime_name, ()):
         with pytest.raises(ModelError, match="quantiz"):
             load(model_file(runtime_name, name), runtime_name, {})
@@ -96,9 +89,7 @@ def test_runs_models_of_every_kind(
     assert (abs(total - 1) < 0.02) == shares
 
 
-def test_an_open_batch_axis_takes_one_sample_or_more(
-    runtime_name: str, model_file: ModelFile
-) -> None:
+def test_an_open_batch_axis_takes_one_sample_or_more(runtime_name, model_file) -> None:
     open_batch = load(model_file(runtime_name, "open_batch"), runtime_name, {})
     fixed = load(model_file(runtime_name, "float"), runtime_name, {})
     image = tensor((1, 8, 8, 1), "float32")
@@ -156,9 +147,7 @@ def test_results_outlive_the_model(image_model: Runtime) -> None:
     [b"", b"I am no model\n" * 100, bytes(range(256)) * 20, b"\x00" * 4096],
     ids=["empty", "text", "binary", "zeros"],
 )
-def test_a_file_that_is_no_model_is_refused_by_name(
-    runtime_name: str, tmp_path: Path, content: bytes
-) -> None:
+def test_a_file_that_is_no_model_is_refused_by_name(runtime_name, tmp_path, content) -> None:
     path = tmp_path / f"wrong.{runtime_name}"
     path.write_bytes(content)
     with pytest.raises(ModelError, match=r"wrong\." + runtime_name):
@@ -166,9 +155,7 @@ def test_a_file_that_is_no_model_is_refused_by_name(
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.95])
-def test_a_truncated_model_is_refused_by_name(
-    runtime_name: str, model_file: ModelFile, tmp_path: Path, share: float
-) -> None:
+def test_a_truncated_model_is_refused_by_name(runtime_name, model_file, tmp_path, share) -> None:
     whole = Path(model_file(runtime_name, "float")).read_bytes()
     path = tmp_path / "cut.model"
     path.write_bytes(whole[: int(len(whole) * share)])
@@ -182,17 +169,13 @@ def test_a_missing_file_or_a_folder_is_refused_by_name(runtime_name: str, tmp_pa
             load(str(path), runtime_name, {})
 
 
-def test_an_unknown_option_is_refused_with_the_known_ones(
-    runtime_name: str, model_file: ModelFile
-) -> None:
+def test_an_unknown_option_is_refused_with_the_known_ones(runtime_name, model_file) -> None:
     with pytest.raises(RequestError, match="option 'speed'"):
         load(model_file(runtime_name, "float"), runtime_name, {"speed": 9})
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, None, 100_000, 10**20 - 1])
-def test_threads_must_be_a_whole_number(
-    runtime_name: str, model_file: ModelFile, threads: object
-) -> None:
+def test_threads_must_be_a_whole_number(runtime_name, model_file, threads) -> None:
     with pytest.raises(RequestError, match="from 1"):
         load(model_file(runtime_name, "float"), runtime_name, {"threads": threads})
 

@@ -67,9 +67,7 @@ def test_tensors_that_do_not_fit_are_refused(two: Runtime) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_open_batches_of_both_inputs_follow_the_tensors(
-    version: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_open_batches_of_both_inputs_follow_the_tensors(version, monkeypatch, tmp_path) -> None:
     stand_in_tensorrt.install(version, monkeypatch)
     file = str(difference_onnx(tmp_path / "two.onnx", "batch"))
     for name in ("tensorrt", "onnx"):

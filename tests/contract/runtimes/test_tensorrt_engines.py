@@ -45,9 +45,7 @@ def test_a_tensorrt_without_weak_typing_says_what_to_give_instead(
         load_here(model_file("onnx", "float"), precision=precision)
 
 
-def test_a_model_with_qdq_nodes_needs_no_calibration(
-    load_here: Load, library: Any, tmp_path: Path, version: str
-) -> None:
+def test_a_model_with_qdq_nodes_needs_no_calibration(load_here, library, tmp_path, version) -> None:
     path = quantized_model(tmp_path / "qdq.onnx")
     values = np.random.default_rng(0).normal(size=(1, 64)).astype(np.float32)
     [expected] = load(str(path), "onnx", {}).run(values)
@@ -80,9 +78,7 @@ def test_int8_is_calibrated_with_every_tensor_of_the_file(
 
 
 @pytest.mark.parametrize("version", ["8.5.2", "10.3.0"], indirect=True)
-def test_calibration_that_can_not_serve_is_explained(
-    load_here: Load, model_file: ModelFile, tmp_path: Path
-) -> None:
+def test_calibration_that_can_not_serve_is_explained(load_here, model_file, tmp_path) -> None:
     path = model_file("onnx", "float")
     with pytest.raises(ModelError, match="calibration data"):
         load_here(path, precision="int8")
@@ -112,9 +108,7 @@ def test_a_gpu_that_fails_during_calibration_is_named(
         load_here(model_file("onnx", "float"), precision="int8", calibration=name)
 
 
-def test_an_engine_is_built_once(
-    load_here: Load, library: Any, model_file: ModelFile, tmp_path: Path
-) -> None:
+def test_an_engine_is_built_once(load_here, library, model_file, tmp_path) -> None:
     path = model_file("onnx", "float")
     first = load_here(path).describe()
     assert load_here(path).describe() == first
@@ -128,9 +122,7 @@ def test_an_engine_is_built_once(
     assert [p.name for p in engine.parent.iterdir() if p.suffix == ".part"] == []
 
 
-def test_what_changes_the_engine_builds_another(
-    load_here: Load, library: Any, gpu: StandInGpu, model_file: ModelFile
-) -> None:
+def test_what_changes_the_engine_builds_another(load_here, library, gpu, model_file) -> None:
     path = model_file("onnx", "float")
     digests = [load_here(path).describe()["engine_sha256"]]
     digests.append(load_here(path, workspace_mb=64).describe()["engine_sha256"])
@@ -214,17 +206,13 @@ def test_an_engine_of_another_tensorrt_or_gpu_is_refused(
 
 
 @pytest.mark.parametrize("content", [b"", b"no engine", b"ftrt" + bytes(99)])
-def test_a_file_that_is_no_engine_is_refused(
-    load_here: Load, tmp_path: Path, content: bytes
-) -> None:
+def test_a_file_that_is_no_engine_is_refused(load_here, tmp_path, content) -> None:
     (tmp_path / "wrong.engine").write_bytes(content)
     with pytest.raises(ModelError, match=r"engine .*wrong.engine"):
         load_here(tmp_path / "wrong.engine")
 
 
-def test_the_workspace_is_limited_as_asked(
-    load_here: Load, model_file: ModelFile, tmp_path: Path, version: str
-) -> None:
+def test_the_workspace_is_limited_as_asked(load_here, model_file, tmp_path, version) -> None:
     load_here(model_file("onnx", "float"), workspace_mb=256)
     if version != "8.2.1":  # which takes it another way
         assert b'"workspace": 268435456' in engines(tmp_path)[0].read_bytes()

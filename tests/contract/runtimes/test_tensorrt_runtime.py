@@ -18,9 +18,7 @@ from edgeflare_agent.runtimes import load, tensorrt
 from edgeflare_agent.runtimes.tensorrt_tensors import layers_by_type
 
 
-def test_answers_as_the_model_says_in_every_generation(
-    load_here: Load, model_file: ModelFile
-) -> None:
+def test_answers_as_the_model_says_in_every_generation(load_here, model_file) -> None:
     path = model_file("onnx", "float")
     [alone] = load_here(path).run(images())
     [expected] = load(path, "onnx", {}).run(images())
@@ -30,9 +28,7 @@ def test_answers_as_the_model_says_in_every_generation(
 
 
 @pytest.mark.parametrize("ending", [".engine", ".plan"])
-def test_a_built_engine_runs(
-    load_here: Load, library: Any, model_file: ModelFile, tmp_path: Path, ending: str
-) -> None:
+def test_a_built_engine_runs(load_here, library, model_file, tmp_path, ending) -> None:
     path = model_file("onnx", "open_batch")
     [expected] = load_here(path).run(images(3))
     [built] = engines(tmp_path)
@@ -68,9 +64,7 @@ def test_an_output_whose_size_depends_on_values_is_refused(load_here: Load, tmp_
         load_here(path).run(np.ones((1, 4), np.float32))
 
 
-def test_more_samples_than_the_engine_takes_are_refused(
-    load_here: Load, model_file: ModelFile
-) -> None:
+def test_more_samples_than_the_engine_takes_are_refused(load_here, model_file) -> None:
     model = load_here(model_file("onnx", "open_batch"))
     [eight] = model.run(images(8))
     with pytest.raises(InferenceError, match="shape 9"):
@@ -78,18 +72,14 @@ def test_more_samples_than_the_engine_takes_are_refused(
     assert model.run(images(8))[0].tobytes() == eight.tobytes()
 
 
-def test_int64_is_what_the_generation_makes_of_it(
-    load_here: Load, model_file: ModelFile, version: str
-) -> None:
+def test_int64_is_what_the_generation_makes_of_it(load_here, model_file, version) -> None:
     model = load_here(model_file("onnx", "pixels_int64"))
     dtype = "int32" if version.startswith("8") else "int64"
     assert model.inputs[0].dtype == dtype
     assert abs(model.run(np.ones((1, 8, 8, 1), dtype))[0].sum() - 1) < 1e-5
 
 
-def test_the_metadata_of_the_onnx_file_is_read(
-    load_here: Load, model_file: ModelFile, tmp_path: Path
-) -> None:
+def test_the_metadata_of_the_onnx_file_is_read(load_here, model_file, tmp_path) -> None:
     assert load_here(model_file("onnx", "float")).metadata == {
         "edgeflare.input": '{"scale": "1/255"}'
     }
@@ -145,9 +135,7 @@ def test_an_engine_that_tells_names_alone_has_no_types() -> None:
 
 
 @pytest.mark.parametrize("version", ["8.4.1", "10.3.0"], indirect=True)
-def test_a_failing_inference_carries_tensorrts_words(
-    load_here: Load, model_file: ModelFile, gpu: StandInGpu
-) -> None:
+def test_a_failing_inference_carries_tensorrts_words(load_here, model_file, gpu) -> None:
     model = load_here(model_file("onnx", "float"))
     model.run(images())
     kept = dict(gpu.memory)
@@ -162,9 +150,7 @@ def test_a_failing_inference_carries_tensorrts_words(
 
 
 @pytest.mark.parametrize("cuda", [11040, 12060, 13000])
-def test_cuda_of_every_generation_reports_its_gpu(
-    model_file: ModelFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuda: int
-) -> None:
+def test_cuda_of_every_generation_reports_its_gpu(model_file, tmp_path, monkeypatch, cuda) -> None:
     gpu = StandInGpu("NVIDIA H200", (9, 0), cuda)
     stand_in_tensorrt.install("10.3.0", monkeypatch, gpu)
     model = load(model_file("onnx", "float"), "tensorrt", {}, str(tmp_path))
@@ -173,9 +159,7 @@ def test_cuda_of_every_generation_reports_its_gpu(
     assert described["cuda"] == f"{cuda // 1000}.{cuda % 1000 // 10}"
 
 
-def test_without_a_gpu_or_its_library_the_reason_is_reported(
-    model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_gpu_or_its_library_the_reason_is_reported(model_file, monkeypatch) -> None:
     stand_in_tensorrt.install("10.3.0", monkeypatch, StandInGpu(devices=0))
     with pytest.raises(RuntimeMissingError, match="CUDA-capable device"):
         load(model_file("onnx", "float"), "tensorrt", {})
@@ -194,16 +178,12 @@ def test_without_a_gpu_or_its_library_the_reason_is_reported(
         ({"input_shape": [1, 0]}, "a list of whole numbers"),
     ],
 )
-def test_bad_option_values_are_refused_by_tensorrt(
-    model_file: ModelFile, options: dict[str, Any], wanted: str
-) -> None:
+def test_bad_option_values_are_refused_by_tensorrt(model_file, options, wanted) -> None:
     with pytest.raises(RequestError, match="must be " + wanted):
         load(model_file("onnx", "float"), "tensorrt", options)
 
 
-def test_without_tensorrt_the_way_to_it_is_reported(
-    model_file: ModelFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_tensorrt_the_way_to_it_is_reported(model_file, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(tensorrt, "is_installed", lambda _: False)
     with pytest.raises(RuntimeMissingError, match=r"(numpy )?tensorrt"):
         load(model_file("onnx", "float"), "tensorrt", {})

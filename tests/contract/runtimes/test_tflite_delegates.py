@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -102,9 +101,7 @@ def test_a_model_for_the_edge_tpu_needs_its_delegate(library: str, tmp_path: Pat
     ("options", "message"),
     [({"delegate": "libno_such.so.1"}, "install"), ({"delegate": "libm.so.6"}, "TFLite")],
 )
-def test_a_library_that_is_no_delegate_is_told(
-    model_file: ModelFile, options: dict[str, Any], message: str
-) -> None:
+def test_a_library_that_is_no_delegate_is_told(model_file, options, message) -> None:
     with pytest.raises(RuntimeMissingError, match=message):
         load(model_file("tflite", "float"), "tflite", options)
 
@@ -128,17 +125,13 @@ def test_the_delegates_own_reason_is_told(library: str, model_file: ModelFile) -
         ({"delegate": "npu", "delegate_options": {"intel_openvino.graph_backend": "TPU"}}, "CPU, GPU"),
     ],
 )  # fmt: skip
-def test_options_that_mean_nothing_are_refused(
-    model_file: ModelFile, options: dict[str, Any], message: str
-) -> None:
+def test_options_that_mean_nothing_are_refused(model_file, options, message) -> None:
     with pytest.raises(RequestError, match=message):
         load(model_file("tflite", "float"), "tflite", options)
 
 
 @pytest.mark.parametrize("accelerator", ["gpu", "npu"])
-def test_an_accelerator_that_is_not_there_is_an_error(
-    model_file: ModelFile, accelerator: str
-) -> None:
+def test_an_accelerator_that_is_not_there_is_an_error(model_file, accelerator) -> None:
     with pytest.raises(RuntimeMissingError, match=f"{accelerator.upper()}"):
         load(model_file("tflite", "float"), "tflite", {"delegate": accelerator})
 
@@ -152,9 +145,7 @@ def test_the_cpu_beside_an_accelerator_is_told(model_file: ModelFile) -> None:
 
 
 @pytest.mark.parametrize("name", ["float", "int8", "uint8", "open_batch"])
-def test_a_compiled_model_answers_as_the_interpreter(
-    monkeypatch: pytest.MonkeyPatch, model_file: ModelFile, name: str
-) -> None:
+def test_a_compiled_model_answers_as_the_interpreter(monkeypatch, model_file, name) -> None:
     """On the CPU, the one accelerator that every machine has."""
     monkeypatch.setitem(tflite_delegates.ACCELERATORS, "gpu", "CPU")
     options = {"delegate": "gpu", "allow_fallback": "int8" in name}  # XNNPACK takes a part of int8
@@ -172,9 +163,7 @@ def test_a_compiled_model_answers_as_the_interpreter(
             assert ours.tobytes() == theirs.tobytes()
 
 
-def test_a_compiled_model_gives_each_input_its_own_tensor(
-    monkeypatch: pytest.MonkeyPatch, model_file: ModelFile
-) -> None:
+def test_a_compiled_model_gives_each_input_its_own_tensor(monkeypatch, model_file) -> None:
     monkeypatch.setitem(tflite_delegates.ACCELERATORS, "gpu", "CPU")
     file = model_file("tflite", "two_inputs")
     model = load(file, "tflite", {"delegate": "gpu", "allow_fallback": True})

@@ -31,9 +31,7 @@ def image(seed: int) -> np.ndarray:
         ({"kernels": "reference", "delegate": True}, None, "reference"),
     ],
 )
-def test_reports_what_is_in_effect(
-    model_file: ModelFile, options: dict[str, object], delegate: str | None, kernels: str
-) -> None:
+def test_reports_what_is_in_effect(model_file, options, delegate, kernels) -> None:
     described = load(model_file("tflite", "float"), "tflite", options).describe()
     assert (described["delegate"], described["kernels"]) == (delegate, kernels)
 
@@ -47,9 +45,7 @@ def test_reports_what_is_in_effect(
     ],
 )
 @pytest.mark.shared_data
-def test_the_operators_that_the_delegate_runs_are_counted(
-    shared_data: Path, model: str, words: str
-) -> None:
+def test_the_operators_that_the_delegate_runs_are_counted(shared_data, model, words) -> None:
     path = str(shared_data / "models" / "diffchaser" / f"{model}.tflite")
     model_on_two_threads = load(path, "tflite", {"threads": 2})
     assert load(path, "tflite", {}).describe()["delegate"] == words
@@ -79,9 +75,7 @@ def test_bad_option_values_are_refused(model_file: ModelFile, options: dict[str,
 
 
 @pytest.mark.parametrize("options", [{}, {"delegate": False}, {"kernels": "reference"}])
-def test_state_is_reset_before_every_inference(
-    model_file: ModelFile, options: dict[str, object]
-) -> None:
+def test_state_is_reset_before_every_inference(model_file, options) -> None:
     model = load(model_file("tflite", "lstm"), "tflite", options)
     steps = np.random.default_rng(0).normal(size=(1, 5, 4)).astype(np.float32)
     others = np.random.default_rng(1).normal(size=(1, 5, 4)).astype(np.float32)
@@ -106,9 +100,7 @@ def test_the_stateful_model_would_remember_without_a_reset(model_file: ModelFile
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
-def test_quantised_models_answer_nearly_as_the_float_model(
-    model_file: ModelFile, dtype: str
-) -> None:
+def test_quantised_models_answer_nearly_as_the_float_model(model_file, dtype) -> None:
     exact = load(model_file("tflite", "float"), "tflite", {})
     rounded = load(model_file("tflite", dtype), "tflite", {})
     assert rounded.inputs[0].quantization is not None
@@ -140,9 +132,7 @@ def test_a_failing_inference_is_an_inference_error(model_file: ModelFile) -> Non
 
 
 @pytest.mark.skipif(np.__version__.startswith("1."), reason="numpy 1 clashes with nothing")
-def test_tflite_runtime_is_not_imported_under_numpy_2(
-    model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tflite_runtime_is_not_imported_under_numpy_2(model_file, monkeypatch) -> None:
     monkeypatch.setattr(tflite, "is_installed", lambda module: module == "tflite_runtime")
     with pytest.raises(NumpyClashError, match="numpy 1"):
         load(model_file("tflite", "float"), "tflite", {})
@@ -169,9 +159,7 @@ def test_resource_variables_are_reset_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"delegate": False}, {"kernels": "reference"}])
 @pytest.mark.parametrize("name", ["demo", "float", "int8", "lstm"])
-def test_all_tensors_are_one_more_output_and_the_answer_stays(
-    model_file: ModelFile, name: str, options: dict[str, object]
-) -> None:
+def test_all_tensors_are_one_more_output_and_the_answer_stays(model_file, name, options) -> None:
     path = DEMO / "deployed.tflite" if name == "demo" else Path(model_file("tflite", name))
     undisturbed = load(str(path), "tflite", options)
     model = load(str(path), "tflite", {**options, "tensors": True})
@@ -209,9 +197,7 @@ def test_tensors_of_another_size_than_announced_are_told(model_file: ModelFile) 
         TFLiteGraph(path, {}, None).split(content[:-1], [])
 
 
-def test_tensors_that_no_answer_can_hold_are_refused(
-    model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tensors_that_no_answer_can_hold_are_refused(model_file, monkeypatch) -> None:
     monkeypatch.setattr(tflite, "DEFAULT_MAX_BODY", 100)
     with pytest.raises(RequestError, match="has 100"):
         load(model_file("tflite", "float"), "tflite", {"tensors": True})

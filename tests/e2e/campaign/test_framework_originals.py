@@ -67,9 +67,7 @@ def test_a_campaign_over_ssh(home: Path, framework: str) -> None:
         ("m.keras", {}),
     ],
 )
-def test_the_same_weights_answer_alike(
-    tmp_path: Path, name: str, options: dict[str, object]
-) -> None:
+def test_the_same_weights_answer_alike(tmp_path, name, options) -> None:
     path = tmp_path / name
     made = keras_file(path) if name.endswith("keras") else torch_file(path)
     model = load(str(made), "keras" if name.endswith("keras") else "torch", options)

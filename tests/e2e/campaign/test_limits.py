@@ -58,9 +58,7 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
     return home, run(home, CROSSED, "--out", "crossed", "--json")
 
 
-def test_a_campaign_that_crosses_its_limits_ends_with_1_and_is_whole(
-    crossed: tuple[Path, Ran],
-) -> None:
+def test_a_campaign_that_crosses_its_limits_ends_with_1_and_is_whole(crossed) -> None:
     _, ran = crossed
     assert ran.code == 1, ran.err
     names = [*("max_deviation_rate", "min_median_queries", "min_l2", "max_severity", "new_pairs")]
@@ -95,15 +93,8 @@ def test_show_reports_the_same_and_ends_with_0_and_resume_with_1(crossed: tuple[
 def test_a_paused_campaign_crosses_what_it_crosses_so_far(crossed: tuple[Path, Ran]) -> None:
     home, _ = crossed
     flags = (
-        "--out",
-        "paused",
-        "--total-queries",
-        "40",
-        "--no-survey",
-        "--concurrency",
-        "1",
-        "--json",
-    )
+        "--out", "paused", "--total-queries", "40", "--no-survey", "--concurrency", "1", "--json",
+    )  # fmt: skip
     ran = run(home, "[limits]\nmax_seed_deviation_rate = 0\nmin_l2 = 50\n", *flags)
     assert ran.json["unfinished"] > 0
     assert ran.code == 1

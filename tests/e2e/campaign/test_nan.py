@@ -15,23 +15,10 @@ def test_nan_is_reported_and_the_campaign_goes_on(tmp_path: Path) -> None:
     images[4] = 228  # a brighter mutant of this one gives NaN
     np.savez(tmp_path / "seeds.npz", images=images)
     ran = must_run(
-        "run",
-        "--original",
-        MODELS / "float.tflite",
-        "--deployed",
-        MODELS / "nan.tflite",
-        "--seeds",
-        "seeds.npz",
-        "--input",
-        "scale=1/255",
-        "--max-queries",
-        60,
-        "--allow-disagreement",
-        "--out",
-        "campaign",
-        "--json",
-        home=tmp_path,
-    )
+        "run", "--original", MODELS / "float.tflite", "--deployed", MODELS / "nan.tflite",
+        "--seeds", "seeds.npz", "--input", "scale=1/255", "--max-queries", 60,
+        "--allow-disagreement", "--out", "campaign", "--json", home=tmp_path,
+    )  # fmt: skip
     assert ran.json["finished"] == 6
     assert ran.json["unfinished"] == 0
     assert ran.json["by_status"]["nonfinite"] >= 1

@@ -65,9 +65,7 @@ def test_every_command_takes_the_address(tmp_path: Path, plain: Path, database_u
         ("postgresql://u@h/d", 2, "names a database"),
     ],
 )
-def test_an_address_that_can_not_be_used_is_one_sentence(
-    tmp_path: Path, address: str, code: int, words: str
-) -> None:
+def test_an_address_that_can_not_be_used_is_one_sentence(tmp_path, address, code, words) -> None:
     for command in ("show", "resume", "report"):
         ran = edgeflare(command, address, home=tmp_path)
         assert ran.code == code
@@ -105,9 +103,7 @@ def begun(home: Path, url: str) -> "subprocess.Popen[bytes]":
     return process
 
 
-def test_a_killed_campaign_goes_on_by_its_address(
-    tmp_path: Path, plain: Path, database_url: str
-) -> None:
+def test_a_killed_campaign_goes_on_by_its_address(tmp_path, plain, database_url) -> None:
     with begun(tmp_path, database_url) as process:
         process.kill()
     elsewhere = tmp_path / "elsewhere"
@@ -117,9 +113,7 @@ def test_a_killed_campaign_goes_on_by_its_address(
     assert found_in(tmp_path / "c") == found_in(plain)
 
 
-def test_a_server_that_ends_in_the_middle(
-    tmp_path: Path, plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_ends_in_the_middle(tmp_path, plain, monkeypatch) -> None:
     monkeypatch.setattr(postgres, "PATIENCE_S", 1)
     with own_server() as server:
         url = server.new_database()

@@ -2,15 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from campaigns import all_of, found_in
-from command import DEMO, ROOT, Ran, edgeflare, environment
+from command import DEMO, Ran, edgeflare
 from small_models import damaged_onnx
 
 from edgeflare.answers.metrics import total_variation
@@ -31,7 +28,6 @@ from edgeflare_whitebox import (
 from edgeflare_whitebox.stored import stored_original
 
 SEEDS = 40
-KILLED = 99
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +110,7 @@ def test_the_order_changes_nothing_of_what_a_seed_gives(home: Path, plain: Path)
 
 
 @pytest.mark.extended
-def test_a_limit_takes_the_most_promising_seeds_and_finds_the_same_from_them(
-    home: Path, plain: Path
-) -> None:
+def test_a_limit_takes_the_most_promising_seeds_and_finds_the_same_from_them(home, plain) -> None:
     few = run(home, "few", "--prioritise", "gini", "--limit", 6, survey=True)
     gini = {name: float(-np.sum(one**2)) for name, one in scores_of(plain).items()}
     assert ids(few) == by(gini)[:6]
@@ -235,9 +229,7 @@ def test_how_early_orders_find(plain: Path) -> None:
 
 
 @pytest.mark.extended
-def test_what_cant_be_computed_is_left_out_with_its_reason(
-    home: Path, plain: Path, tmp_path: Path
-) -> None:
+def test_what_cant_be_computed_is_left_out_with_its_reason(home, plain, tmp_path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(plain, copy)
     with Store.open(copy) as store:
@@ -271,49 +263,3 @@ def test_the_tables_say_which_order_is_best(plain: Path) -> None:
     nothing = PriorityComparison("c", 3, 1, 0, (), {})
     (only,) = priority_document(nothing)
     assert only.text.startswith("Nothing was found")
-
-
-def begin(home: Path) -> None:
-    with np.load(DEMO / "seeds.npz") as archive:
-        np.savez(home / "seeds.npz", images=archive["images"][:12], labels=archive["labels"][:12])
-    values: dict[str, Any] = {
-        "original": {"path": str(DEMO / "original.onnx")},
-        "deployed": {"path": str(DEMO / "deployed.tflite")},
-        "seeds": {"path": str(home / "seeds.npz"), "prioritise": "margin", "limit": 5},
-        "search": {"strategy": "dflare", "max_queries": 30, "timeout_s": 0},
-        "survey": {"enabled": False},
-    }
-    (home / "campaign.json").write_text(json.dumps(values))
-
-
-def ended(home: Path, kill: int) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, ROOT / "tests" / "helpers" / "killed_at_write.py", home, str(kill)],
-        env=environment(home),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
-@pytest.mark.parametrize(
-    ("kill", "stored"),
-    [
-        pytest.param(1, 0, marks=pytest.mark.slow),
-        pytest.param(2, 5, marks=pytest.mark.slow),  # without the partners
-        pytest.param(3, 5, marks=pytest.mark.extended),
-    ],
-)
-def test_a_campaign_killed_while_it_stores_its_seeds_is_the_same(
-    tmp_path: Path, kill: int, stored: int
-) -> None:
-    begin(tmp_path)
-    assert ended(tmp_path, 0).returncode == 0
-    whole = all_of(tmp_path / "torn")
-    shutil.rmtree(tmp_path / "torn")
-    assert ended(tmp_path, kill).returncode == KILLED
-    with Store.open(tmp_path / "torn") as store:
-        assert (store.seed_count(), store.state.seeds_complete) == (stored, False)
-    assert ended(tmp_path, 0).returncode == 0
-    assert all_of(tmp_path / "torn") == whole

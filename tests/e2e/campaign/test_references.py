@@ -96,9 +96,7 @@ def test_a_healthy_deployment_is_sound(sound: Ran, home: Path) -> None:
     assert "**Passed. The deployed" in first
 
 
-def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(
-    worse: Ran, sound: Ran, home: Path
-) -> None:
+def test_a_dead_channel_is_worse_than_a_campaign_of_a_healthy_one(worse, sound, home) -> None:
     assert worse.code == 1
     found = worse.json["soundness"]
     assert found["verdict"] == "worse"
@@ -148,6 +146,7 @@ def test_resumed_a_reference_is_not_asked_twice(sound: Ran, home: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_compare_states_the_verdict_of_each_candidate(home: Path, worse: Ran) -> None:
     del worse
     flags = ("--measure", "queries", "--strategy", "dflare-r", "--max-queries", "3")
@@ -210,6 +209,7 @@ def test_a_campaign_with_other_inputs_is_refused_before_a_device_is_asked(
     assert "seed queries" not in ran.err
 
 
+@pytest.mark.slow
 def test_a_reference_with_other_settings_or_fewer_seeds_is_said(home: Path) -> None:
     flags = (*DEMO_PAIR, "--strategy", "none")
     edgeflare("run", *flags, "--limit", "10", "--out", "small", home=home)
@@ -222,6 +222,7 @@ def test_a_reference_with_other_settings_or_fewer_seeds_is_said(home: Path) -> N
     assert ran.json["soundness"]["inputs"] < 28
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_left_out_is_opened_once(home: Path) -> None:
     flags = (*DEMO_PAIR, "--strategy", "none", "--pursuit-queries", "0", "--limit", "6")
     edgeflare("run", *flags, "--survey-queries", "1", "--out", "sparse", home=home)
@@ -236,6 +237,7 @@ def test_a_reference_that_is_left_out_is_opened_once(home: Path) -> None:
     assert again.json["notices"] == ran.json["notices"]
 
 
+@pytest.mark.slow
 def test_a_reference_answers_what_a_resumed_survey_asks_later(home: Path) -> None:
     flags = (*DEMO_PAIR, "--strategy", "none", "--pursuit-queries", "0", "--limit", "6")
     edgeflare("run", *flags, "--out", "twin", home=home)
@@ -246,9 +248,7 @@ def test_a_reference_answers_what_a_resumed_survey_asks_later(home: Path) -> Non
     assert ran.json["soundness"]["inputs"] == ran.json["survey"]["overall"]["inputs"] == 18
 
 
-def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
-    home: Path, worse: Ran
-) -> None:
+def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(home, worse) -> None:
     del worse
     flags = ("limits.toml", "--deployed", "dead.onnx", "--out", "like-worse")
     ran = edgeflare("run", *flags, "--reference", "worse", home=home)
@@ -261,12 +261,6 @@ def test_a_campaign_that_was_itself_judged_worse_is_no_healthy_reference(
     found = summarize(home / "like-worse").soundness
     assert found.verdict == "cannot-tell"
     assert "judged worse" in found.evidence[1]
-
-
-def test_what_is_found_beside_references_is_replayed(home: Path, worse: Ran) -> None:
-    assert worse.json["survey"]["overall"]["deviations"] > 0
-    ran = must_run("replay", "worse", "--out", "replay", home=home)
-    assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize(("is_gone", "answers"), [(False, 100), (True, 0)])

@@ -39,13 +39,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param(("--store",), id="postgresql"),
     ],
 )
-def test_a_campaign_finds_the_same(
-    tmp_path: Path,
-    plain: Path,
-    s3_place: str,
-    where: tuple[object, ...],
-    request: pytest.FixtureRequest,
-) -> None:
+def test_a_campaign_finds_the_same(tmp_path, plain, s3_place, where, request) -> None:
     more = where if where != ("--store",) else (*where, request.getfixturevalue("database_url"))
     ran = edgeflare(
         *(*ARGUMENTS, "--control", "--out", "c", "--samples", s3_place, *more), home=tmp_path
@@ -61,9 +55,7 @@ def test_a_campaign_finds_the_same(
     must_run("corpus", "add", "corpus", "c", home=tmp_path)
 
 
-def test_figures_need_no_samples(
-    tmp_path: Path, s3_place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_need_no_samples(tmp_path, s3_place, monkeypatch) -> None:
     ran = edgeflare(*ARGUMENTS, "--out", "c", "--samples", s3_place, home=tmp_path)
     assert ran.code in (0, 1), ran.err
     shown = edgeflare("show", "c", "--json", home=tmp_path)

@@ -18,21 +18,10 @@ from command import DEMO, DEMO_PAIR, edgeflare, environment, must_run
 TWINS = (
     *("--original", DEMO / "original.onnx", "--deployed", DEMO / "original.onnx"),
     *(
-        "--seeds",
-        DEMO / "seeds.npz",
-        "--limit",
-        20,
-        "--strategy",
-        "dflare",
-        "--max-queries",
-        10**9,
-        "--timeout",
-        0,
-        "--no-survey",
-        "--out",
-        "long",
+        "--seeds", DEMO / "seeds.npz", "--limit", 20, "--strategy", "dflare", "--max-queries",
+        10**9, "--timeout", 0, "--no-survey", "--out", "long",
     ),
-)
+)  # fmt: skip
 """Flags of a campaign that finds nothing: a model never differs from itself. It runs until it is stopped."""
 
 
@@ -133,21 +122,6 @@ def test_show_reports_what_each_device_did(home: Path, finished: Path) -> None:
 
 
 @pytest.mark.extended
-def test_replicas_are_compared(home: Path) -> None:
-    devices = ("--device", "local", "--device", "local", "--fleet", "replicate")
-    ran = must_run(
-        "run", *DEMO_PAIR, "--limit", 3, *devices, "--no-survey", "--out", "replicas", home=home
-    )
-    assert "triggers of" in ran.out
-    summary = edgeflare("show", "replicas", "--json", home=home).json
-    assert summary["replicas"] == ["local", "local#2"]
-    assert summary["finished"] == 6
-    for row in summary["transfers"]:
-        assert (row["tried"], row["deviating"]) == (3, 3)
-    assert len(summary["transfers"]) == 2
-
-
-@pytest.mark.extended
 def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -> None:
     common = ("run", *DEMO_PAIR, "--limit", 6)
     must_run(*common, "--total-queries", 15, "--out", "limited", home=home)
@@ -168,9 +142,7 @@ def test_resume_with_a_larger_query_limit_ends_what_the_limit_left(home: Path) -
 
 
 @pytest.mark.extended
-def test_a_running_campaign_is_watched_by_others_then_killed(
-    tmp_path: Path, running: "subprocess.Popen[str]"
-) -> None:
+def test_a_running_campaign_is_watched_by_others_then_killed(tmp_path, running) -> None:
     until(lambda: searching(tmp_path))
     told = status(tmp_path)
     assert (told["state"], told["pid"], told["done"]) == ("running", running.pid, 0)
@@ -210,9 +182,7 @@ def test_a_running_campaign_is_watched_by_others_then_killed(
 
 
 @pytest.mark.extended
-def test_watching_ends_with_a_campaign_that_is_stopped(
-    tmp_path: Path, running: "subprocess.Popen[str]"
-) -> None:
+def test_watching_ends_with_a_campaign_that_is_stopped(tmp_path, running) -> None:
     until(lambda: searching(tmp_path))
     with watching(tmp_path, "--json") as watcher:
         assert json.loads(watcher.stdout.readline())["state"] == "running"

@@ -93,9 +93,7 @@ def test_export_writes_every_input_and_pictures_of_the_findings(faulty: Path, ho
     assert not any(row["files"] for row in rows if not row["confident_deviation"])
 
 
-def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(
-    faulty: Path, home: Path
-) -> None:
+def test_the_page_has_a_chart_with_bounds_and_pictures_of_the_worst(faulty, home) -> None:
     survey = summarize(faulty).survey
     found = f", 0 findings, {survey.overall.deviations} confident deviations of the survey"
     ran = must_run("report", faulty, "--out", "page.html", home=home)
@@ -142,9 +140,7 @@ def test_a_corpus_keeps_the_findings(faulty: Path, home: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_changed(
-    home: Path,
-) -> None:
+def test_a_healthy_model_has_no_confident_deviation_and_the_search_is_not_changed(home) -> None:
     common = ("run", *DEMO_PAIR, "--limit", 6, "--max-queries", 200, "--timeout", 0)
     for flags, out in (((), "with"), (("--no-survey",), "without")):
         must_run(*common, *flags, "--out", out, home=home)
@@ -186,7 +182,7 @@ def test_devices_that_survey_for_themselves_are_asked_the_same(home: Path) -> No
     assert survey.seeds == survey.seeds_in_all == 8
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_killed_survey_is_resumed_to_what_it_would_have_been(home: Path) -> None:
     arguments = ("survey", *DEMO_PAIR, "--limit", 40, "--survey-queries", 4)
     assert edgeflare(*arguments, "--out", "whole", home=home).code == 0
@@ -215,14 +211,12 @@ def begun(folder: Path) -> bool:
 
 
 @pytest.mark.extended
-def test_a_query_limit_holds_for_the_survey_and_a_larger_one_goes_on(
-    faulty: Path, home: Path
-) -> None:
+def test_a_query_limit_holds_for_the_survey_and_a_larger_one_goes_on(faulty, home) -> None:
     pair = ("--original", ORIGINAL, "--deployed", faulty.with_suffix(".onnx"), *SEEDS)
     common = ("survey", *pair, "--family", "dim", "--family", "gain")
     ran = must_run(*common, "--total-queries", 35, "--out", "limited", home=home)
     assert "limit is reached" in ran.err
-    for limit in (35, 80, 120, 1000):
+    for limit in (35, 120, 1000):
         assert edgeflare("resume", "limited", "--total-queries", limit, home=home).code == 0
         counted = summarize(home / "limited").total_queries
         assert sum(counted.values()) - counted["host_only"] <= limit
@@ -240,9 +234,7 @@ def test_a_query_limit_holds_for_the_survey_and_a_larger_one_goes_on(
         "facts SET value = '[]' WHERE name = 'faults'",
     ],
 )
-def test_a_damaged_campaign_is_not_called_finished(
-    faulty: Path, tmp_path: Path, home: Path, change: str
-) -> None:
+def test_a_damaged_campaign_is_not_called_finished(faulty, tmp_path, home, change) -> None:
     folder = tmp_path / "damaged"
     shutil.copytree(faulty, folder)
     assert "nothing is left" in edgeflare("resume", folder, home=home).err

@@ -19,9 +19,7 @@ SLOWED = (
 )
 
 
-def test_a_campaign_on_a_device_that_was_slowed_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_campaign_on_a_device_that_was_slowed_down(tmp_path, monkeypatch) -> None:
     stand_in(tmp_path / "bin", "vcgencmd", "echo throttled=0x50005")
     on_path(monkeypatch, tmp_path / "bin")
     ran = must_run("demo", "--seeds", "8", "--out", "hot", home=tmp_path)

@@ -19,15 +19,9 @@ from edgeflare_lab.virtual.rootfs import wheel_platforms
 PROJECT = Path(__file__).resolve().parents[3]
 SUITES = ("tests/unit/agent", "tests/contract/runtimes", "tests/integration/agent")
 SENT = (
-    "agent",
-    "host",
-    "pyproject.toml",
-    "tests/helpers",
-    "tests/data",
-    "tests/unit/agent",
-    "tests/contract/runtimes",
-    "tests/integration/agent",
-)
+    "agent", "host", "pyproject.toml", "tests/helpers", "tests/data", "tests/unit/agent",
+    "tests/contract/runtimes", "tests/integration/agent",
+)  # fmt: skip
 LIBRARIES = (
     *("pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers"),
     *("onnx", "protobuf", "ml_dtypes", "typing_extensions", "typing_inspection"),
@@ -105,9 +99,7 @@ def board_with_tests(
 @pytest.mark.slow
 @pytest.mark.virtual
 @pytest.mark.parametrize("suite", SUITES)
-def test_the_agents_tests_pass_on_the_boards_own_python(
-    board_with_tests: Transport, suite: str
-) -> None:
+def test_the_agents_tests_pass_on_the_boards_own_python(board_with_tests, suite) -> None:
     left_out = [f"--ignore-glob=*/{name}" for name in LEFT_OUT]
     done = board_with_tests.run(["-c", RUN, suite, *left_out], timeout=1800)
     told = done.stdout.decode()

@@ -9,9 +9,7 @@ from command import DEMO
 from edgeflare import (
     CampaignConfig,
     Notice,
-    campaign_status,
     config_from,
-    resume_campaign,
     run_campaign,
     summarize,
 )
@@ -80,9 +78,7 @@ def test_devices_that_differ_do_not_share_seeds_unawares(tmp_path: Path) -> None
 
 
 @pytest.mark.extended
-def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
-    tmp_path: Path,
-) -> None:
+def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(tmp_path) -> None:
     (tmp_path / "devices.toml").write_text(UNLIKE)
     folder = run_campaign(
         config(tmp_path / "both", devices=["fast", "reference"], fleet={"mode": "replicate"})
@@ -101,15 +97,3 @@ def test_each_device_searches_for_itself_and_is_tried_with_the_others_triggers(
     assert {((one.seed_id, one.replica), one.trigger) for one in replays} == triggers
     assert all(one.on_device != one.replica for one in replays)
     assert {one.decision.value for one in replays} <= {"agree", "deviation", "tie"}
-
-
-@pytest.mark.extended
-def test_limits_end_a_campaign_early_and_resume_goes_on(tmp_path: Path, alone: Found) -> None:
-    folder = run_campaign(config(tmp_path / "small", fleet={"total_queries": 200}, concurrency=1))
-    part = found_in(folder)
-    assert 0 < len(part) < 12
-    status = campaign_status(folder)
-    assert (status.state, status.done, status.total) == ("paused", len(part), 12)
-    resume_campaign(folder, changes={"fleet": {"total_queries": None}})
-    assert found_in(folder) == alone
-    assert campaign_status(folder).state == "finished"

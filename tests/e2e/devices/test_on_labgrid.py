@@ -98,9 +98,7 @@ class Listener:
         return any(text in one for one in self.told)
 
 
-def test_a_campaign_holds_its_place_and_gives_it_back(
-    lab: Lab, tmp_path: Path, alone: Found
-) -> None:
+def test_a_campaign_holds_its_place_and_gives_it_back(lab, tmp_path, alone) -> None:
     holders: list[str | None] = []
 
     def listen(event: object) -> None:
@@ -114,9 +112,7 @@ def test_a_campaign_holds_its_place_and_gives_it_back(
     assert lab.holder("pi4") is None
 
 
-def test_a_place_that_is_taken_away_is_a_lost_device(
-    lab: Lab, tmp_path: Path, alone: Found
-) -> None:
+def test_a_place_that_is_taken_away_is_a_lost_device(lab, tmp_path, alone) -> None:
     listener = Listener(lab, "pi4", keep=True)
     more = {"devices": ["pi4", "pi5"], "fleet": {"handover_s": 0.2}, "concurrency": 1}
     folder = run_campaign(config(tmp_path / "two", **more), progress=listener)
@@ -127,9 +123,7 @@ def test_a_place_that_is_taken_away_is_a_lost_device(
     assert lab.holder("pi5") is None
 
 
-def test_a_place_that_comes_back_goes_on(
-    lab: Lab, tmp_path: Path, alone: Found, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_comes_back_goes_on(lab, tmp_path, alone, monkeypatch) -> None:
     """With a single place, which is released by another and asked for again."""
     monkeypatch.setattr(places, "RETRY_AFTER_S", 0.5)
     listener = Listener(lab, "pi5", keep=False)
@@ -142,9 +136,7 @@ def test_a_place_that_comes_back_goes_on(
     assert lab.holder("pi5") is None
 
 
-def test_a_campaign_without_its_place_pauses_and_is_resumed(
-    lab: Lab, tmp_path: Path, alone: Found
-) -> None:
+def test_a_campaign_without_its_place_pauses_and_is_resumed(lab, tmp_path, alone) -> None:
     folder = tmp_path / "one"
     with pytest.raises(DeviceAwayError, match="place pi4"):
         run_campaign(
@@ -161,6 +153,7 @@ def test_a_campaign_without_its_place_pauses_and_is_resumed(
     assert lab.holder("pi4") is None
 
 
+@pytest.mark.slow
 def test_a_campaign_waits_for_its_place(lab: Lab, tmp_path: Path, alone: Found) -> None:
     write(lab, tmp_path, wait_s=60, priority=1.5)
     lab.client("-p", "pi4", "acquire")
@@ -186,10 +179,10 @@ def started(home: Path, *flags: object) -> "subprocess.Popen[bytes]":
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_campaign_that_is_ended_leaves_no_place_behind(
-    lab: Lab, tmp_path: Path, number: int
-) -> None:
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_a_campaign_that_is_ended_leaves_no_place_behind(lab, tmp_path, number) -> None:
     folder = tmp_path / "killed"
     command = (
         *("--strategy", "dflare", "--max-queries", 100000),
@@ -203,6 +196,7 @@ def test_a_campaign_that_is_ended_leaves_no_place_behind(
     until(lambda: lab.holder("pi4") is None and lab.holder("pi5") is None)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_place_is_waited_for(lab: Lab, tmp_path: Path) -> None:
     write(lab, tmp_path, wait_s=600)
     lab.client("-p", "pi4", "acquire")

@@ -57,9 +57,7 @@ def test_a_phone_is_trusted_and_finds_what_this_machine_finds(
 
 
 @pytest.mark.extended
-def test_a_cable_that_is_pulled_again_and_again_changes_nothing(
-    home: Path, local: Found, adb_server: FakeAdbServer
-) -> None:
+def test_a_cable_that_is_pulled_again_and_again_changes_nothing(home, local, adb_server) -> None:
     assert run(home, "shell", "whole", "--concurrency", 4) == local
     phone = adb_server.phone("R58M")
     phone.comes_back = True

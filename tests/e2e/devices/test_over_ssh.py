@@ -32,29 +32,16 @@ def home(tmp_path: Path, openssh_server: SshServer) -> Path:
 
 def run(home: Path, device: str, name: str, concurrency: int, *more: object) -> Found:
     must_run(
-        "run",
-        *DEMO_PAIR,
-        "--no-survey",
-        "--limit",
-        SEEDS,
-        "--device",
-        device,
-        "--concurrency",
-        concurrency,
-        "--out",
-        name,
-        *more,
-        home=home,
-    )
+        "run", *DEMO_PAIR, "--no-survey", "--limit", SEEDS, "--device", device, "--concurrency",
+        concurrency, "--out", name, *more, home=home,
+    )  # fmt: skip
     found = found_in(home / name)
     assert len(found) == SEEDS
     return found
 
 
 @pytest.mark.extended
-def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(
-    home: Path, openssh_server: SshServer
-) -> None:
+def test_ssh_and_local_find_the_same_triggers_at_any_concurrency(home, openssh_server) -> None:
     unknown = edgeflare("devices", "check", "board", home=home)
     assert unknown.code == 3
     assert "edgeflare devices trust" in unknown.out + unknown.err

@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from virtual_board import VirtualBoard
 
 from edgeflare.devices import connect
 
@@ -41,15 +40,8 @@ def packages(folder: Path) -> None:
     platforms = [word for one in PLATFORMS for word in ("--platform", one)]
     stated = [f"{name}=={version(name)}" for name in PACKAGES]
     install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--target",
-        folder,
-    ]
+        sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", folder,
+    ]  # fmt: skip
     python = ["--python-version", "3.11", "--only-binary=:all:"]
     subprocess.run([*install, *platforms, *python, *stated], check=True)
 
@@ -82,9 +74,7 @@ def _is_foreign(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 @pytest.mark.slow
 @pytest.mark.virtual
-def test_searches_and_surveys_have_the_bits_of_this_machine(
-    virtual_board: VirtualBoard, tmp_path: Path
-) -> None:
+def test_searches_and_surveys_have_the_bits_of_this_machine(virtual_board, tmp_path) -> None:
     packages(tmp_path)
     transport = connect(virtual_board.device)
     try:

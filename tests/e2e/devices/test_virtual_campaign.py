@@ -21,9 +21,7 @@ def demo(board: VirtualBoard, home: Path, *words: object) -> dict[str, Any]:
     return answer
 
 
-def test_the_demo_finds_triggers_on_arm64_over_ssh(
-    virtual_board: VirtualBoard, tmp_path: Path
-) -> None:
+def test_the_demo_finds_triggers_on_arm64_over_ssh(virtual_board, tmp_path) -> None:
     summary = demo(virtual_board, tmp_path, "--device", "virtual", "--seeds", 5)
     assert summary["found"] == summary["searched"] == 5
     (device,) = summary["devices"]
@@ -33,9 +31,7 @@ def test_the_demo_finds_triggers_on_arm64_over_ssh(
 
 
 @pytest.mark.slow
-def test_the_demo_reports_what_arm64_does_differently(
-    virtual_board: VirtualBoard, tmp_path: Path
-) -> None:
+def test_the_demo_reports_what_arm64_does_differently(virtual_board, tmp_path) -> None:
     if platform.machine() in ARM:
         pytest.skip("this machine is an arm64 one itself")
     words = ("--device", "local", "--device", "virtual", "--fleet", "replicate", "--seeds", 3)

@@ -21,14 +21,10 @@ def inventory(folder: Path, server: SshServer) -> Path:
     lines = []
     for name, kernels in KERNELS.items():
         fields = {
-            "host": server.host,
-            "port": server.port,
-            "user": server.user,
-            "key": str(server.key),
-            "known_hosts": str(server.known_hosts),
-            "python": sys.executable,
+            "host": server.host, "port": server.port, "user": server.user, "key": str(server.key),
+            "known_hosts": str(server.known_hosts), "python": sys.executable,
             "cache": str(folder / name),
-        }
+        }  # fmt: skip
         lines += [
             f"[devices.{name}]",
             *(f"{key} = {json.dumps(one)}" for key, one in fields.items()),
@@ -38,9 +34,7 @@ def inventory(folder: Path, server: SshServer) -> Path:
     return folder / "devices.toml"
 
 
-def test_devices_that_answer_alike_are_told_with_what_they_share(
-    tmp_path: Path, openssh_server: SshServer
-) -> None:
+def test_devices_that_answer_alike_are_told_with_what_they_share(tmp_path, openssh_server) -> None:
     must_run(
         "run", "--original", DEMO / "original.onnx", "--deployed", DEMO / "deployed.tflite",
         "--seeds", DEMO / "seeds.npz", "--limit", 10, "--no-survey", "--out", "out", home=tmp_path,

@@ -127,7 +127,7 @@ def test_between_float_files_a_difference_is_conversion(tmp_path: Path) -> None:
     assert len(found.layers.contributions) == len(found.findings)
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
     """The network with coarse weights stands for what a converter made."""
     wrong = coarse(tmp_path / "coarse.onnx", 1, integers=False)
@@ -141,9 +141,7 @@ def test_what_the_float_model_does_is_conversion(tmp_path: Path) -> None:
     assert "another float model" not in codes(found)
 
 
-def test_a_float_model_that_can_not_be_it_is_refused(
-    campaign: Path, searched: Path, tmp_path: Path
-) -> None:
+def test_a_float_model_that_can_not_be_it_is_refused(campaign, searched, tmp_path) -> None:
     config = replay_config(replay_base(campaign))
     same = Path(shutil.copy(searched.with_name("coarse.onnx"), tmp_path / "copy.onnx"))
     for model, why in ((same, "the deployed model itself"), (COPY["path"], "no file for onnx")):
@@ -152,10 +150,8 @@ def test_a_float_model_that_can_not_be_it_is_refused(
     assert not (campaign / "explanation").exists()
 
 
-@pytest.mark.extended
-def test_a_float_model_of_another_network_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_a_float_model_of_another_network_is_told(tmp_path, monkeypatch) -> None:
     folder, deployed = tmp_path / "out", coarse(tmp_path / "coarse.onnx", 0)
     search(ORIGINAL, {"path": deployed}, {**DIGITS, "limit": 20}, folder=folder)
     config = replay_config(replay_base(folder))
@@ -227,9 +223,7 @@ def test_a_board_that_computes_wrongly_is_hardware(tmp_path: Path, board: Board)
         ),
     ],
 )
-def test_another_scale_or_colour_order_is_preprocessing(
-    tmp_path: Path, board: Board, seeds: Any, wrong: dict[str, Any]
-) -> None:
+def test_another_scale_or_colour_order_is_preprocessing(tmp_path, board, seeds, wrong) -> None:
     first, second = ORIGINAL, COPY
     if "color" in wrong:
         first = second = {"path": colour_model(tmp_path / "colour.onnx")}
@@ -240,19 +234,15 @@ def test_another_scale_or_colour_order_is_preprocessing(
     assert set(found.counts) == {"preprocessing"}
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_preprocessing_that_an_integer_input_clips_is_preprocessing(tmp_path: Path) -> None:
     """The input holds 0 to 1: the original with the same preprocessing is given no more, either."""
     deployed = {"path": DEMO / "deployed.tflite", "input": {"scale": "1/128"}}
     events: list[object] = []
     found = explained(
-        tmp_path / "out",
-        ORIGINAL,
-        deployed,
-        DIGITS,
-        allow_disagreement=True,
+        tmp_path / "out", ORIGINAL, deployed, DIGITS, allow_disagreement=True,
         progress=events.append,
-    )
+    )  # fmt: skip
     assert set(found.counts) == {"preprocessing"}
     (outside,) = [one.data for one in found.notices if one.code == "out of range"]
     assert outside["made_to"] == pytest.approx(255 / 128)
@@ -286,7 +276,7 @@ def without_vnni(folder: Path) -> str:
 
 
 @pytest.mark.sshd
-@pytest.mark.extended
+@pytest.mark.slow
 def test_saturated_products_are_the_instruction_set(tmp_path: Path, board: Board) -> None:
     model = {"path": quantised(tmp_path / "int8.onnx"), "input": SCALED}
     exact = {**model, "options": {"exact_int8": True}}
@@ -296,9 +286,7 @@ def test_saturated_products_are_the_instruction_set(tmp_path: Path, board: Board
 
 
 @pytest.mark.extended
-def test_a_file_that_this_machine_can_not_run_is_told(
-    campaign: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_this_machine_can_not_run_is_told(campaign, monkeypatch) -> None:
     def refused(path: Path, *_: object) -> None:
         raise ModelError(f"{path.name} is compiled for an accelerator")
 
@@ -310,7 +298,7 @@ def test_a_file_that_this_machine_can_not_run_is_told(
     assert found.notices[0].data["file"] == "coarse.onnx"
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_an_input_that_two_replicas_found_is_explained_for_both(tmp_path: Path) -> None:
     """A replay has it once."""
     two = {"device": ("local", "local"), "fleet": {"mode": "replicate"}}

@@ -116,7 +116,7 @@ def test_layers_of_another_format_are_found_by_their_values(tmp_path: Path) -> N
     assert values == {name: one["mean"] for one in found["layers"] for name in one["deployed"]}
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_what_the_preprocessing_changes_is_no_layers(tmp_path: Path) -> None:
     """Layers change the compression's step alone, where another mean is a step of its own."""
     scaled = {"scale": "1/255"}
@@ -235,7 +235,7 @@ def test_tensors_that_the_original_lacks_are_named(tmp_path: Path) -> None:
     assert main.operators == "MatMul"
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_another_network_is_told(tmp_path: Path) -> None:
     """The student's layers have other sizes than its teacher's, but for the logits."""
     mnist = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"

@@ -1,11 +1,10 @@
 """What `explain` says where only the processor differs: one file, the same kernels, here and on arm64."""
 
 import platform
-from pathlib import Path
 
 import pytest
 from command import DEMO
-from virtual_board import VirtualBoard, within
+from virtual_board import within
 
 from edgeflare import replay_base, replay_config, search
 from edgeflare.explanation import explain_campaign
@@ -13,10 +12,8 @@ from edgeflare.explanation.results import DEVICE
 
 
 @pytest.mark.virtual
-@pytest.mark.extended
-def test_what_only_the_board_does_is_hardware_or_in_doubt(
-    virtual_board: VirtualBoard, tmp_path: Path
-) -> None:
+@pytest.mark.slow
+def test_what_only_the_board_does_is_hardware_or_in_doubt(virtual_board, tmp_path) -> None:
     if platform.machine() in ("aarch64", "arm64"):
         pytest.skip("this machine is an arm64 one itself")
     model = {"path": DEMO / "deployed.tflite", "options": {"delegate": False}}

@@ -81,7 +81,7 @@ def test_a_campaign_without_a_trigger_has_nothing_to_shrink(tmp_path: Path) -> N
         assert "nothing to" in refused.err
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_deviations_of_the_survey_shrink_in_their_parameters(tmp_path: Path) -> None:
     must_run(
         "run", "--original", FLOAT, "--deployed", coarse(tmp_path / "coarse.onnx", 1),

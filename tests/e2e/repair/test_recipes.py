@@ -31,9 +31,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.extended
-def test_they_are_searched_again_and_the_best_is_a_script_that_makes_it_again(
-    campaign: Path,
-) -> None:
+def test_they_are_searched_again_and_the_best_is_a_script_that_makes_it_again(campaign) -> None:
     wanted = ("--recipe", "int8-weights", "--recipe", "int8-per-tensor", "--recipe", "int8-float-1")
     ran = must_run("repair", "recipes", campaign, *wanted, "--json", home=campaign.parent)
     found = {one["name"]: one for one in ran.json["candidates"]}
@@ -69,9 +67,7 @@ def check_script(script: Path, model: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_tflite_model_of_an_onnx_original_is_compared_with_onnx_candidates(
-    tmp_path: Path,
-) -> None:
+def test_a_tflite_model_of_an_onnx_original_is_compared_with_onnx_candidates(tmp_path) -> None:
     """The runtime's options are those of the deployed model alone."""
     flags = ("--limit", 4, "--no-survey", "--runtime-option", "delegate=false")
     assert edgeflare("run", *DEMO_PAIR, *flags, "--out", "out", home=tmp_path).code == 0
@@ -84,7 +80,7 @@ def test_a_tflite_model_of_an_onnx_original_is_compared_with_onnx_candidates(
     assert "int8-float-1; take int8-per-channel" in unknown.sentence
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_the_whole_network_is_never_kept_in_float(tmp_path: Path) -> None:
     """Of a distilled model one layer may stand for all of the original's."""
     pair = (MNIST / "lenet5.onnx", MNIST / "lenet5_distilled.onnx")
@@ -97,10 +93,8 @@ def test_the_whole_network_is_never_kept_in_float(tmp_path: Path) -> None:
     assert "recipe int8-float-1" in unknown.sentence
 
 
-@pytest.mark.extended
-def test_a_tflite_original_is_quantised_in_an_environment_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_a_tflite_original_is_quantised_in_an_environment_of_its_own(tmp_path, monkeypatch) -> None:
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     monkeypatch.setenv("XDG_CACHE_HOME", cache["XDG_CACHE_HOME"])
     try:
@@ -159,9 +153,7 @@ def figures(
         ([("a", 90, 0.1), ("b", 80, 0.1)], "b"),
     ],
 )
-def test_the_winner_is_no_larger_and_deviates_less(
-    others: list[tuple[str, int, float]], winner: str | None
-) -> None:
+def test_the_winner_is_no_larger_and_deviates_less(others, winner) -> None:
     present = figures(PRESENT, 100, 0.3)
     found = winner_of([present, *(figures(*one) for one in others)], present)
     assert (found and found.name) == winner

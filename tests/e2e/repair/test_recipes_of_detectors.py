@@ -45,9 +45,7 @@ def found(campaign: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_the_split_head_is_shipped_for_its_objects_and_its_new_search(
-    found: dict[str, Any],
-) -> None:
+def test_the_split_head_is_shipped_for_its_objects_and_its_new_search(found) -> None:
     one = {each["name"]: each for each in found["candidates"]}
     assert set(one) == {PRESENT, "int8-per-channel", "int8-head-split"}
     assert found["winner"] == "int8-head-split"

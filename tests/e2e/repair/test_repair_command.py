@@ -89,7 +89,7 @@ def test_drepair_is_judged_on_other_inputs_and_searched_again(copy: Path, tmp_pa
     assert "times the queries" in text
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_bound_on_what_is_induced_is_kept(copy: Path, tmp_path: Path) -> None:
     more = ("--variant", "standardised", "--max-inducing", "10%", "--no-search", "--json")
     found = edgeflare("repair", "train", "out", *more, home=tmp_path).json
@@ -104,7 +104,7 @@ def test_a_bound_on_what_is_induced_is_kept(copy: Path, tmp_path: Path) -> None:
     assert 0 < replaced < 40
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_a_new_search_is_bounded_and_says_what_it_may_cost(copy: Path, tmp_path: Path) -> None:
     args = ("repair", "abstain", "out", "--total-queries", 300)
     ran = must_run(*args, "--json", home=tmp_path)
@@ -302,9 +302,7 @@ def test_nothing_is_written_into_a_folder_that_is_no_campaign(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "flags", [("train", "out", "--max-inducing", "abc"), ("abstain", "out", "--catch", "most")]
 )
-def test_a_share_that_is_no_number_is_told_with_its_form(
-    tmp_path: Path, flags: tuple[str, ...]
-) -> None:
+def test_a_share_that_is_no_number_is_told_with_its_form(tmp_path, flags) -> None:
     ran = edgeflare("repair", *flags, home=tmp_path)
     assert ran.code == 2
     assert "0.01 or 1%" in " ".join(ran.err.split())

@@ -51,9 +51,7 @@ def test_five_prunings_are_ranked_in_the_order_of_their_damage(five: Five) -> No
     assert verdicts["two-fifths", "most"] == "two-fifths"
 
 
-def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
-    five: Five, tmp_path: Path
-) -> None:
+def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(five, tmp_path) -> None:
     copy = Path(shutil.copy(five.models["two-fifths"], tmp_path / "copy.onnx"))
     own = five.out / "two-fifths"
     one = must_run("compare", own, copy, "--out", "a", "--json", home=tmp_path)
@@ -71,9 +69,7 @@ def test_a_model_against_itself_is_a_tie_whatever_the_campaigns_seed(
     assert any("different seeds" in note for note in other.json["notes"])
 
 
-def test_one_that_cannot_be_loaded_is_reported_and_the_others_are_ranked(
-    five: Five, tmp_path: Path
-) -> None:
+def test_one_that_cannot_be_loaded_is_reported_and_the_others_are_ranked(five, tmp_path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"no model")
     folders = [five.out / "most", five.out / "fifth"]
     ran = edgeflare("compare", *folders, five.models["four-fifths"], "broken.onnx", home=tmp_path)
@@ -108,9 +104,7 @@ def test_the_papers_measure_has_the_papers_search(five: Five, tmp_path: Path) ->
         ([".", "."], "campaign folder"),
     ],
 )
-def test_what_is_wrong_is_reported_in_one_sentence(
-    tmp_path: Path, arguments: list[object], said: str
-) -> None:
+def test_what_is_wrong_is_reported_in_one_sentence(tmp_path, arguments, said) -> None:
     ran = edgeflare("compare", *arguments, home=tmp_path)
     assert ran.code == 2
     assert said in ran.sentence

@@ -1,6 +1,5 @@
 """``edgeflare export --mlflow`` into a real database of MLflow, read back by MLflow's own client."""
 
-import json
 import shutil
 import socket
 import threading
@@ -83,9 +82,7 @@ def artifacts(client: Any, run: str, folder: str | None = None) -> set[str]:
     return files.union(*(artifacts(client, run, one.path) for one in found if one.is_dir))
 
 
-def test_a_campaign_is_one_run_with_its_numbers_settings_and_files(
-    home: Path, database: str, client: Any
-) -> None:
+def test_a_campaign_is_one_run_with_its_numbers_settings_and_files(home, database, client) -> None:
     ran = logged(home, database, "--json")
     assert ran.code == 0, ran.err
     told = ran.json["mlflow"]
@@ -123,9 +120,7 @@ def test_a_campaign_is_one_run_with_its_numbers_settings_and_files(
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_a_second_export_brings_the_same_run_up_to_date(
-    finished: Path, database: str, client: Any
-) -> None:
+def test_a_second_export_brings_the_same_run_up_to_date(finished, database, client) -> None:
     first = log_to_mlflow(finished, uri=database, experiment="twice")
     again = log_to_mlflow(finished, uri=database, experiment="twice")
     assert (first.is_new, again.is_new) == (True, False)
@@ -146,9 +141,7 @@ def test_a_second_export_brings_the_same_run_up_to_date(
     assert len(Path(lines).read_text().splitlines()) == 2
 
 
-def test_a_run_that_was_cut_short_is_completed(
-    finished: Path, database: str, client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_cut_short_is_completed(finished, database, client, monkeypatch) -> None:
     def lost(*arguments: Any) -> None:
         raise ConnectionError("the connection was\nreset")
 
@@ -206,9 +199,7 @@ def test_experiment_and_server_may_come_from_the_environment_and_files_go_along(
 
 
 @pytest.mark.parametrize("answer", [None, b"SSH-2.0-OpenSSH_9.2\r\n"])
-def test_a_server_that_is_away_is_named_at_once_without_its_password(
-    finished: Path, answer: bytes | None
-) -> None:
+def test_a_server_that_is_away_is_named_at_once_without_its_password(finished, answer) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
         if answer is None:
@@ -271,19 +262,10 @@ def test_an_unfinished_campaign_is_not_logged(home: Path, database: str, tmp_pat
     assert f"edgeflare resume {tmp_path / 'digits'}" in ran.sentence
 
 
-def test_no_run_is_made_where_the_files_can_not_be_written(
-    finished: Path, database: str, client: Any
-) -> None:
+def test_no_run_is_made_where_the_files_can_not_be_written(finished, database, client) -> None:
     (finished.parent / "mine").mkdir()
     (finished.parent / "mine" / "notes.txt").touch()
     flags = ("--mlflow-experiment", "refused")
     ran = logged(finished.parent, database, "mine", *flags, campaign=finished.name)
     assert (ran.code, ran.out) == (2, "")
     assert client.get_experiment_by_name("refused") is None
-
-
-def test_json_is_alone_on_stdout(finished: Path, database: str) -> None:
-    ran = logged(finished.parent, database, "files", "--json", campaign=finished.name)
-    assert set(json.loads(ran.out)) == {
-        *("folder", "findings", "survey_findings", "by_status", "files", "notices", "mlflow")
-    }

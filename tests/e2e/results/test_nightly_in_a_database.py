@@ -97,6 +97,7 @@ def test_there_is_nothing_to_accept_before_the_first_night(hosts: tuple[Path, Pa
         accept_night(load_nightly(hosts[0] / "nightly.toml"))
 
 
+@pytest.mark.slow
 def test_a_history_stays_where_it_is(hosts: tuple[Path, Path], database_url: str) -> None:
     one, two = hosts
     in_files = (two / "nightly.toml").read_text().replace(f'store = "{database_url}"\n', "")
@@ -111,9 +112,8 @@ def test_a_history_stays_where_it_is(hosts: tuple[Path, Path], database_url: str
         run_on(one)
 
 
-def test_a_damaged_night_is_left_out(
-    hosts: tuple[Path, Path], database_url: str, postgres_server: PostgresServer
-) -> None:
+@pytest.mark.slow
+def test_a_damaged_night_is_left_out(hosts, database_url, postgres_server) -> None:
     one, _ = hosts
     night, _ = run_on(one)
     damaged = json.dumps({"stamp": "20990101T000000Z", "number": "none"})

@@ -115,6 +115,7 @@ def test_green_red_and_skipped(project: Project, programs: Path) -> None:
     assert "deviates (confirmed 2" in replayed.stdout
 
 
+@pytest.mark.slow
 def test_two_processes_have_one_device_one_after_the_other(project: Project) -> None:
     printed = project.pytest("test_one_board.py", "-n", "2")
     assert "2 passed" in printed, printed
@@ -188,6 +189,7 @@ def test_what_is_wrong_is_one_sentence(project: Project) -> None:
     assert "fixture edgeflare_device: add" in printed
 
 
+@pytest.mark.slow
 def test_the_fixtures_device_is_taken_however_a_test_asks_for_it(project: Project) -> None:
     (project.folder / "test_late.py").write_text(
         "import pytest\nfrom edgeflare.assertions.agreement import _device\n\n"
@@ -206,6 +208,7 @@ def test_the_fixtures_device_is_taken_however_a_test_asks_for_it(project: Projec
     assert "4 passed" in printed, printed
 
 
+@pytest.mark.slow
 def test_a_tests_own_parametrize_names_the_devices(project: Project) -> None:
     (project.folder / "test_own.py").write_text(
         "import pytest\n\n"
@@ -223,6 +226,7 @@ def test_a_tests_own_parametrize_names_the_devices(project: Project) -> None:
     ], printed
 
 
+@pytest.mark.slow
 def test_without_temporary_folders_campaigns_are_kept_as_elsewhere(project: Project) -> None:
     (project.folder / "test_plain.py").write_text(
         "import edgeflare\n\n"

@@ -69,13 +69,9 @@ def strangers(tmp_path: Path) -> Path:
 
 def run(home: Path, *lines: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", _READ_ALL],
-        input="\n".join(lines),
-        cwd=home,
-        env=environment(home),
-        text=True,
-        capture_output=True,
-    )
+        [sys.executable, "-c", _READ_ALL], input="\n".join(lines), cwd=home, env=environment(home),
+        text=True, capture_output=True,
+    )  # fmt: skip
 
 
 def test_no_program_no_model_and_no_connection(strangers: Path) -> None:
@@ -85,9 +81,7 @@ def test_no_program_no_model_and_no_connection(strangers: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["campaign", "corpus"])
-def test_a_database_that_a_strangers_folder_names_is_not_connected_to(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_database_that_a_strangers_folder_names_is_not_connected_to(tmp_path, kind) -> None:
     folder = tmp_path / "c"
     folder.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -75,9 +75,7 @@ def states(summary: ReplaySummary) -> Counter[tuple[str, str]]:
     return Counter((one.kind, one.state) for one in summary.inputs)
 
 
-def test_on_the_same_model_and_device_everything_is_as_it_was(
-    campaign: Path, tmp_path: Path
-) -> None:
+def test_on_the_same_model_and_device_everything_is_as_it_was(campaign, tmp_path) -> None:
     summary = replayed(campaign, tmp_path / "replay")
     assert states(summary) == {("trigger", "still"): SEEDS, ("seed", "agrees"): SEEDS}
     assert not summary.elsewhere
@@ -87,9 +85,7 @@ def test_on_the_same_model_and_device_everything_is_as_it_was(
     assert summary.notices == ()
 
 
-def test_a_model_that_equals_the_original_fixes_every_trigger(
-    campaign: Path, tmp_path: Path
-) -> None:
+def test_a_model_that_equals_the_original_fixes_every_trigger(campaign, tmp_path) -> None:
     summary = replayed(campaign, tmp_path / "replay", DEMO / "original.tflite")
     assert states(summary) == {("trigger", "fixed"): SEEDS, ("seed", "agrees"): SEEDS}
     assert summary.same_deployed is False
@@ -117,9 +113,7 @@ def test_a_damaged_model_has_new_deviations_and_a_second_replay_reports_what_cha
 
 
 @pytest.mark.slow
-def test_only_triggers_or_only_seeds_are_sent_where_that_is_wanted(
-    campaign: Path, tmp_path: Path
-) -> None:
+def test_only_triggers_or_only_seeds_are_sent_where_that_is_wanted(campaign, tmp_path) -> None:
     for only, kind in (("triggers", "trigger"), ("seeds", "seed")):
         folder = run_replay(campaign, config(campaign, tmp_path / only), only=only)
         inputs = replay_summary(folder).inputs
@@ -153,9 +147,7 @@ class StopsAt:
 
 
 @pytest.mark.extended
-def test_an_interrupted_replay_goes_on_and_ends_as_it_would_have(
-    campaign: Path, tmp_path: Path
-) -> None:
+def test_an_interrupted_replay_goes_on_and_ends_as_it_would_have(campaign, tmp_path) -> None:
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     run_replay(campaign, config(campaign, whole))
     with pytest.raises(KeyboardInterrupt):
@@ -167,9 +159,7 @@ def test_an_interrupted_replay_goes_on_and_ends_as_it_would_have(
 
 
 @pytest.mark.slow
-def test_one_that_was_killed_while_its_inputs_were_stored_goes_on(
-    campaign: Path, tmp_path: Path
-) -> None:
+def test_one_that_was_killed_while_its_inputs_were_stored_goes_on(campaign, tmp_path) -> None:
     folder = tmp_path / "torn"
     killed = subprocess.run(
         [sys.executable, "-c", KILLED_WHILE_FILLING, campaign, folder],
@@ -194,9 +184,7 @@ def test_one_that_was_killed_before_it_knew_its_inputs_takes_no_other_seeds(
         resume_campaign(folder)
 
 
-def test_a_campaign_that_lost_a_sample_leaves_no_half_made_replay(
-    campaign: Path, tmp_path: Path
-) -> None:
+def test_a_campaign_that_lost_a_sample_leaves_no_half_made_replay(campaign, tmp_path) -> None:
     torn = tmp_path / "campaign"
     shutil.copytree(campaign, torn)
     with Store.open(torn) as store:
@@ -326,9 +314,7 @@ def test_what_can_not_be_replayed_is_reported_in_a_sentence(
 
 
 @pytest.mark.extended
-def test_a_run_without_a_search_compares_the_seeds_and_its_replay_has_no_triggers(
-    tmp_path: Path,
-) -> None:
+def test_a_run_without_a_search_compares_the_seeds_and_its_replay_has_no_triggers(tmp_path) -> None:
     ran = must_run(
         "run", *DEMO_PAIR, "--limit", 5, "--strategy", "none", "--out", "plain", home=tmp_path
     )

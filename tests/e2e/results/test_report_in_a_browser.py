@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
@@ -123,15 +123,11 @@ def test_it_opens_from_its_file_without_network_and_without_a_complaint(opened: 
     [
         ("pair", "4-9", lambda one: one.pair == (4, 9) and one.labelled),
         ("cause", "hardware", lambda one: one.status in TRIGGERS and not one.shared),
-        ("cause", "compression", lambda one: one.status in TRIGGERS and one.shared),
         ("device", DEVICES[1], lambda one: one.device == DEVICES[1]),
-        ("status", "unstable", lambda one: one.status is Status.UNSTABLE),
         ("status", "failed", lambda one: one.status is Status.FAILED),
     ],
 )
-def test_a_filter_leaves_what_was_asked_for(
-    opened: Browser, name: str, value: str, kept: Any
-) -> None:
+def test_a_filter_leaves_what_was_asked_for(opened, name, value, kept) -> None:
     assert shown(opened) == len(findings())
     wanted = sum(map(kept, findings()))
     assert 0 < wanted < len(findings())
@@ -144,7 +140,7 @@ def test_a_filter_leaves_what_was_asked_for(
     assert shown(opened) == len(findings())
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_filters_add_up(opened: Browser) -> None:
     choose(opened, "pair", "4-9")
     choose(opened, "device", DEVICES[0])
@@ -285,9 +281,7 @@ def test_dark_and_light_are_distinguished(opened: Browser) -> None:
 
 
 @pytest.mark.parametrize(("theme", "size"), LOOKS)
-def test_anybody_can_read_the_report(
-    window: Browser, report: Path, theme: Literal["light", "dark"], size: tuple[int, int]
-) -> None:
+def test_anybody_can_read_the_report(window, report, theme, size) -> None:
     window.theme(theme)
     window.resize(size)
     window.open(report)
@@ -303,9 +297,7 @@ def test_anybody_can_read_the_report(
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("theme", "size"), LOOKS)
-def test_anybody_can_read_the_trends(
-    window: Browser, trends: Path, theme: Literal["light", "dark"], size: tuple[int, int]
-) -> None:
+def test_anybody_can_read_the_trends(window, trends, theme, size) -> None:
     window.theme(theme)
     window.resize(size)
     window.open(trends)
@@ -316,10 +308,8 @@ def test_anybody_can_read_the_trends(
     assert {address.partition(":")[0] for address in window.requests()} <= {"file", "data"}
 
 
-@pytest.mark.extended
-def test_the_trends_can_be_read_in_the_other_colours_than_the_systems(
-    window: Browser, trends: Path
-) -> None:
+@pytest.mark.slow
+def test_the_trends_can_be_read_in_the_other_colours_than_the_systems(window, trends) -> None:
     window.open(trends)
     window.run("document.getElementById('theme').click()")
     assert window.run("return document.documentElement.dataset.theme") == "dark"

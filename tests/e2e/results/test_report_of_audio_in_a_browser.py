@@ -1,7 +1,7 @@
 """The reports of a keyword spotter and of a speech recogniser as people open them: heard, seen, filtered, read aloud."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
@@ -52,9 +52,7 @@ def choose(window: Browser, name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["keywords", "speech"])
-def test_every_sound_can_be_played_offline_and_is_loaded_only_then(
-    window: Browser, reports: dict[str, Path], kind: str
-) -> None:
+def test_every_sound_can_be_played_offline_and_is_loaded_only_then(window, reports, kind) -> None:
     opened(window, reports[kind])
     assert cards(window, "[...card.querySelectorAll('audio')].map(one => one.preload)") == [
         ["none"] * count for count in cards(window, "card.querySelectorAll('audio').length")
@@ -69,9 +67,7 @@ def test_every_sound_can_be_played_offline_and_is_loaded_only_then(
     assert {one.partition(":")[0] for one in window.requests()} <= {"file", "data"}
 
 
-def test_one_sound_plays_at_a_time_and_the_keyboard_starts_it(
-    window: Browser, reports: dict[str, Path]
-) -> None:
+def test_one_sound_plays_at_a_time_and_the_keyboard_starts_it(window, reports) -> None:
     from selenium.webdriver.common.keys import Keys
 
     opened(window, reports["keywords"])
@@ -101,9 +97,7 @@ def test_players_and_pictures_say_what_they_are(window: Browser, reports: dict[s
     assert axes == "8 kHz40"
 
 
-def test_words_that_differ_are_reported_without_colours(
-    window: Browser, reports: dict[str, Path]
-) -> None:
+def test_words_that_differ_are_reported_without_colours(window, reports) -> None:
     opened(window, reports["speech"])
     choose(window, "seed", "clips/001.wav")
     (title,) = cards(window, "card.querySelector('h3').textContent")
@@ -150,13 +144,7 @@ def test_keywords_are_filtered_by_their_classes(window: Browser, reports: dict[s
 @pytest.mark.parametrize(
     ("kind", "theme", "size"), [("keywords", "light", DESKTOP), ("speech", "dark", PHONE)]
 )
-def test_anybody_can_read_a_report_of_sounds(
-    window: Browser,
-    reports: dict[str, Path],
-    kind: str,
-    theme: Literal["light", "dark"],
-    size: tuple[int, int],
-) -> None:
+def test_anybody_can_read_a_report_of_sounds(window, reports, kind, theme, size) -> None:
     window.theme(theme)
     window.resize(size)
     opened(window, reports[kind])

@@ -41,11 +41,8 @@ def place(window: Browser, pair: str, picture: int) -> Any:
     )
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE])
-@pytest.mark.parametrize("large", [False, True])
-def test_a_box_lies_where_the_model_saw_the_object(
-    window: Browser, report: Path, size: tuple[int, int], large: bool
-) -> None:
+@pytest.mark.parametrize(("size", "large"), [(DESKTOP, True), (PHONE, False)])
+def test_a_box_lies_where_the_model_saw_the_object(window, report, size, large) -> None:
     window.resize(size)
     opened(window, report)
     if large:
@@ -77,9 +74,7 @@ def test_each_kind_has_a_look_of_its_own_without_its_colour(window: Browser, rep
     assert len(set(signs)) == 4
 
 
-def test_pictures_say_what_each_model_sees_and_the_list_tells_both_scores(
-    window: Browser, report: Path
-) -> None:
+def test_pictures_say_what_each_model_sees_and_the_list_tells_both_scores(window, report) -> None:
     opened(window, report)
     alts = window.run(
         f"return [...{OF_KIND}.querySelectorAll('.boxed img')].map(one => one.alt)", "lost:0"
@@ -103,9 +98,7 @@ def test_a_number_of_the_table_filters_the_gallery(window: Browser, report: Path
 @pytest.mark.parametrize(
     ("theme", "size"), [("light", DESKTOP), ("dark", PHONE)], ids=["desktop", "phone"]
 )
-def test_the_page_is_accessible_and_asks_for_nothing(
-    window: Browser, report: Path, theme: Any, size: tuple[int, int]
-) -> None:
+def test_the_page_is_accessible_and_asks_for_nothing(window, report, theme, size) -> None:
     window.resize(size)
     window.theme(theme)
     opened(window, report)
@@ -115,9 +108,7 @@ def test_the_page_is_accessible_and_asks_for_nothing(
     assert {one.partition(":")[0] for one in window.requests()} <= {"file", "data"}
 
 
-def test_pictures_of_a_campaign_of_wide_images_enlarge_too(
-    window: Browser, report: Path, tmp_path: Path
-) -> None:
+def test_pictures_of_a_campaign_of_wide_images_enlarge_too(window, report, tmp_path) -> None:
     text = report.read_text()
     wide = text.replace('"wide":false', '"wide":true')
     assert wide != text

@@ -83,8 +83,6 @@ class Mode(NamedTuple):
 
 MODES = {
     "all zeros": Mode(lambda sample: np.zeros(4), "constant"),
-    "the same for all classes": Mode(lambda sample: np.full(4, 0.25), "constant"),
-    "constant scores": Mode(lambda sample: np.array([0.1, 0.2, 0.3, 0.4]), "constant"),
     "ties on most inputs": Mode(tied_where_bright, "tied"),
     "random at each query": Mode(drawn, "not-repeatable"),
     "random scores of the right class": Mode(drawn_and_right, "not-repeatable"),
@@ -181,9 +179,7 @@ def test_an_honest_model_costs_three_queries_more(tmp_path: Path) -> None:
     assert summary.limits_crossed == ()
 
 
-def test_another_device_repeats_the_answers_where_the_first_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_device_repeats_the_answers_where_the_first_is_gone(tmp_path, monkeypatch) -> None:
     end = SeedStage.end
 
     def lose_the_first(self: SeedStage) -> None:
@@ -265,13 +261,9 @@ def dropout_onnx(path: Path, like: Path) -> Path:
     first, *others = model.graph.node
     metadata = {one.key: one.value for one in model.metadata_props}
     return save_onnx(
-        path,
-        [first, *nodes, *others],
-        list(model.graph.input),
-        list(model.graph.output),
-        constants,
-        metadata,
-    )
+        path, [first, *nodes, *others], list(model.graph.input), list(model.graph.output),
+        constants, metadata,
+    )  # fmt: skip
 
 
 @pytest.mark.extended

@@ -114,19 +114,7 @@ def test_both_classify_the_seeds_as_stated_and_answer_with_probabilities(
         assert (scores.argmax(axis=1) == seeds.labels).mean() >= 0.99
 
 
-def test_quantisation_changes_the_answers_but_only_a_little(
-    seeds: Seeds, original: onnxruntime.InferenceSession, deployed: Any
-) -> None:
-    first = original_scores(original, seeds.images)
-    second = deployed_scores(deployed, seeds.images)
-    drift = np.abs(first - second).max(axis=1)
-    assert (drift > 0).all()
-    assert np.median(drift) < 0.02
-
-
-def test_the_float_copy_answers_as_the_original_does(
-    seeds: Seeds, original: onnxruntime.InferenceSession
-) -> None:
+def test_the_float_copy_answers_as_the_original_does(seeds, original) -> None:
     assert (FOLDER / "original.tflite").stat().st_size < 400_000
     copy = Interpreter(str(FOLDER / "original.tflite"), num_threads=1)
     copy.allocate_tensors()
@@ -136,11 +124,3 @@ def test_the_float_copy_answers_as_the_original_does(
     first, second = original_scores(original, seeds.images), deployed_scores(copy, seeds.images)
     np.testing.assert_allclose(first, second, atol=1e-5)
     assert (first != second).any(), "another runtime rounds differently"
-
-
-def test_a_batch_and_single_images_give_the_original_the_same_labels(
-    seeds: Seeds, original: onnxruntime.InferenceSession
-) -> None:
-    together = original_scores(original, seeds.images)
-    alone = np.concatenate([original_scores(original, image[np.newaxis]) for image in seeds.images])
-    np.testing.assert_allclose(together, alone, atol=1e-5)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from demo_detectors import CONFIDENCE, DETECTION_DEMO, Boxes, answers, decoded, iou
+from demo_detectors import DETECTION_DEMO, answers, decoded
 from numpy.typing import NDArray
 
 from edgeflare.answers.detections.formats import DetectionReader, infer_format
@@ -34,13 +34,6 @@ def images() -> NDArray[np.uint8]:
 @pytest.fixture(scope="module")
 def outputs(images: NDArray[np.uint8]) -> Outputs:
     return Outputs(*(answers(DETECTION_DEMO / name, images) for name in MODELS))
-
-
-def differ(first: Boxes, second: Boxes) -> bool:
-    return len(first) != len(second) or any(
-        not any(digit == other and iou(box, match) >= 0.75 for match, other in second)
-        for box, digit in first
-    )
 
 
 def test_the_files_are_small_and_their_origin_is_reported() -> None:
@@ -88,18 +81,6 @@ def test_the_deployed_model_has_int8_weights_but_in_the_last_layers_of_its_head(
         assert stored[scales].dims == stored[weights].dims[:1], "a scale for each channel"
 
 
-def test_boxes_and_scores_are_in_their_ranges_and_scores_keep_their_resolution(
-    outputs: Outputs,
-) -> None:
-    for output in outputs:
-        assert output[:, :2].min() >= -4
-        assert output[:, :2].max() <= 100
-        assert 0 < output[:, 2:4].min() < output[:, 2:4].max() < 64
-        assert 0 <= output[:, 4:].min() < output[:, 4:].max() <= 1
-        near = output[:, 4:][np.abs(output[:, 4:] - CONFIDENCE) < 0.2]
-        assert len(np.unique(near)) >= 20
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_edgeflare_knows_the_format_and_reads_the_same_boxes(name: str, outputs: Outputs) -> None:
     metadata = onnxruntime.InferenceSession(
@@ -119,14 +100,6 @@ def test_edgeflare_knows_the_format_and_reads_the_same_boxes(name: str, outputs:
             np.reshape([box for box, _ in expected], (-1, 4)),
             atol=1e-4,
         )
-
-
-def test_both_models_find_digits_on_the_seeds_and_differ_on_few(outputs: Outputs) -> None:
-    first, second = ([decoded(one) for one in output] for output in outputs)
-    assert sum(map(len, first)) >= 120
-    assert {digit for boxes in first for _, digit in boxes} == set(range(10))
-    different = sum(differ(*pair) for pair in zip(first, second, strict=True))
-    assert 1 <= different <= 15
 
 
 def test_the_demo_of_detection_is_configured_with_these_files() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from campaigns import found_in
 from command import DEMO, Ran, edgeflare, must_run
 from small_models import label_onnx, label_tflite
 
@@ -22,18 +21,9 @@ SEEDS = 4
 def run(home: Path, deployed: Path, *flags: object, original: Path = ORIGINAL) -> Ran:
     pair = ("--original", original, "--deployed", deployed, "--seeds", DEMO / "seeds.npz")
     limits = (
-        "--strategy",
-        "dflare",
-        "--limit",
-        SEEDS,
-        "--max-queries",
-        400,
-        "--timeout",
-        0,
-        "--out",
-        "campaign",
-        "--no-survey",
-    )
+        "--strategy", "dflare", "--limit", SEEDS, "--max-queries", 400, "--timeout", 0, "--out",
+        "campaign", "--no-survey",
+    )  # fmt: skip
     return edgeflare("run", *pair, *limits, *flags, home=home)
 
 
@@ -54,7 +44,6 @@ def label_of(path: Path, sample: np.ndarray) -> int:
 
 MODELS: dict[str, Any] = {
     "int64, open batch": lambda path: label_onnx(ORIGINAL, path, shape=("batch",)),
-    "int32 scalar": lambda path: label_onnx(ORIGINAL, path, dtype="int32", shape=()),
     "float32 [1, 1], stated": lambda path: label_onnx(
         ORIGINAL, path, dtype="float32", shape=(1, 1)
     ),
@@ -87,17 +76,6 @@ def test_triggers_are_found_and_are_what_the_models_say(tmp_path: Path, kind: st
             assert np.array_equal(one.deployed, np.eye(10)[labels[1]])
             assert one.original_margin is not None
             assert one.deployed_margin is None, "a label has no margin"
-
-
-def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    deployed = label_onnx(ORIGINAL, tmp_path / "label.onnx")
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    assert run(whole, deployed).code == 0
-    stopped = run(tmp_path, deployed, "--total-queries", 50, "--concurrency", 1)
-    assert "searches are left" in stopped.err
-    must_run("resume", "campaign", "--total-queries", 100_000, home=tmp_path)
-    assert found_in(tmp_path / "campaign") == found_in(whole / "campaign")
 
 
 def test_an_original_without_scores_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from campaigns import found_in
 from command import DEMO, Ran, edgeflare, must_run
 
 from edgeflare.store import Store
@@ -46,18 +45,6 @@ def test_both_models_are_sure_of_every_finding(tmp_path: Path) -> None:
     assert [json.loads(line)["front"] for line in lines if '"found"' in line] == [
         [point._asdict() for point in one.front] for one in sorted(found, key=_position)
     ]
-
-
-@pytest.mark.extended
-def test_a_resumed_campaign_finds_the_same_with_its_floor(tmp_path: Path) -> None:
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    limits = ("--margin-floor", FLOOR, "--max-queries", 300, "--max-host-queries", 100)
-    run(whole, *limits)
-    stopped = run(tmp_path, *limits, "--total-queries", 100, "--concurrency", 1)
-    assert "searches are left" in stopped.err
-    must_run("resume", "campaign", "--total-queries", 100_000, home=tmp_path)
-    assert found_in(tmp_path / "campaign") == found_in(whole / "campaign")
 
 
 def _position(one) -> int:  # type: ignore[no-untyped-def]

@@ -11,8 +11,7 @@ import pytest
 from command import DEMO
 from onnx import numpy_helper
 
-from edgeflare.analysis import summarize
-from edgeflare_bench import load_suite, open_bench, run_bench
+from edgeflare_bench import load_suite
 
 FOLDER = DEMO.parents[2] / "edgeflare_bench" / "assets" / "mnist"
 SUITE = load_suite("mnist")
@@ -92,17 +91,8 @@ def test_a_model_is_right_about_nearly_all_seeds(model: Path) -> None:
     assert (scores(model).argmax(axis=1) == labels()).mean() >= least
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_the_models_of_a_pair_differ_but_rarely_in_their_labels(pair: str) -> None:
-    first, second = (scores(model) for model in PAIRS[pair])
-    assert (first != second).any(axis=1).all()
-    assert (first.argmax(axis=1) != second.argmax(axis=1)).mean() <= 0.06
-
-
 @pytest.mark.parametrize("pair", of_kind("pruned"))
-def test_a_pruned_model_has_lost_four_fifths_of_its_weights_but_in_the_last_layer(
-    pair: str,
-) -> None:
+def test_a_pruned_model_has_lost_four_fifths_of_its_weights_but_in_the_last_layer(pair) -> None:
     original, deployed = PAIRS[pair]
     *layers, last = weights(deployed).values()
     for layer in layers:
@@ -123,29 +113,7 @@ def test_a_quantised_model_has_8_bit_weights_but_in_the_last_layer(pair: str) ->
     assert len(kinds) == len(weights(original)) - 1 == len(stored) - 1
 
 
-@pytest.mark.parametrize("pair", of_kind("quantised"))
-def test_a_quantised_model_answers_alike_however_it_is_run(pair: str) -> None:
-    _, deployed = PAIRS[pair]
-    as_written, in_integers = (scores(deployed, optimised) for optimised in (False, True))
-    np.testing.assert_allclose(in_integers, as_written, atol=0.03)
-
-
 @pytest.mark.parametrize("pair", of_kind("distilled"))
 def test_a_distilled_model_has_a_fraction_of_the_weights(pair: str) -> None:
     first, second = (sum(one.size for one in weights(model).values()) for model in PAIRS[pair])
     assert second < 0.2 * first
-
-
-@pytest.mark.extended
-def test_a_bench_on_two_of_the_pairs_finds_triggers_with_no_more_said(tmp_path: Path) -> None:
-    pairs = ["LeNet-4 pruned", "CNN quantised"]
-    suite = SUITE.narrowed(
-        pairs=pairs, strategies=["dflare-reference"], seeds=6, repeats=1, max_queries=1000
-    )
-    bench = open_bench(run_bench(suite, tmp_path / "bench"))
-    assert bench.failed == {}
-    for cell in bench.cells:
-        summary = summarize(bench.campaign(cell))
-        assert (summary.finished, summary.unfinished) == (6, 0)
-        assert summary.by_status["found"] + summary.by_status.get("seed-deviates", 0) >= 4, cell
-        assert summary.labelled == 6

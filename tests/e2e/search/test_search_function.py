@@ -45,13 +45,9 @@ def test_images_in_memory_are_seeds_and_a_trigger_has_all_that_is_known_of_it(
 ) -> None:
     folder = tmp_path / "kept"
     result = edgeflare.search(
-        ORIGINAL,
-        DEPLOYED,
-        {**digits, "limit": 2},
-        folder=folder,
-        strategy="dflare",
+        ORIGINAL, DEPLOYED, {**digits, "limit": 2}, folder=folder, strategy="dflare",
         max_queries=800,
-    )
+    )  # fmt: skip
     triggers = list(result.triggers)
     assert triggers
     for trigger in triggers:

@@ -24,28 +24,15 @@ def run(home: Path, data: Path, name: str, *more: object) -> Ran:
     models = data / "models" / "diffchaser"
     flags = [word for entry in inputs for word in ("--input", entry)]
     return edgeflare(
-        "run",
-        "--original",
-        models / f"{name}.onnx",
-        "--deployed",
-        models / f"{name}.quant.tflite",
-        "--seeds",
-        data / "images" / archive,
-        *flags,
-        "--out",
-        "campaign",
-        "--json",
-        "--no-survey",
-        *more,
-        home=home,
-    )
+        "run", "--original", models / f"{name}.onnx", "--deployed", models / f"{name}.quant.tflite",
+        "--seeds", data / "images" / archive, *flags, "--out", "campaign", "--json", "--no-survey",
+        *more, home=home,
+    )  # fmt: skip
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", PAIRS)
-def test_most_seeds_of_a_published_pair_lead_to_a_trigger(
-    tmp_path: Path, shared_data: Path, name: str
-) -> None:
+def test_most_seeds_of_a_published_pair_lead_to_a_trigger(tmp_path, shared_data, name) -> None:
     ran = run(tmp_path, shared_data, name, "--limit", 12)
     assert ran.code == 0, ran.err
     assert ran.json["found"] >= 0.75 * ran.json["searched"]

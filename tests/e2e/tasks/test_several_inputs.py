@@ -60,9 +60,7 @@ def run(home: Path, out: Path, *more: object) -> Ran:
 
 
 @pytest.mark.extended
-def test_one_input_is_searched_and_the_file_is_part_of_the_campaign(
-    home: Path, tmp_path: Path
-) -> None:
+def test_one_input_is_searched_and_the_file_is_part_of_the_campaign(home, tmp_path) -> None:
     fixed = tmp_path / "fixed.npz"
     np.savez(fixed, context=CONTEXT)
     ran = run(home, tmp_path / "out", "--fixed-inputs", fixed, "--total-queries", 15)
@@ -294,9 +292,7 @@ def test_pictures_beside_each_other_are_searched_together(tmp_path: Path) -> Non
         (("--input-name", "left,rigth"), "has no input 'rigth'; it has right, left"),
     ],
 )
-def test_what_pictures_beside_each_other_cannot_be_is_refused(
-    tmp_path: Path, more: tuple[str, ...], words: str
-) -> None:
+def test_what_pictures_beside_each_other_cannot_be_is_refused(tmp_path, more, words) -> None:
     refused = run_pairs(tmp_path, *more)
     assert refused.code == 2, refused.both
     assert re.search(words, refused.sentence), refused.sentence
@@ -320,13 +316,7 @@ def test_a_seed_without_a_row_is_named_and_nothing_is_left(home: Path, tmp_path:
         ({"context": CONTEXT}, ("--input-name", "context"), "'context' is one that samples"),
     ],
 )
-def test_bad_inputs_get_one_sentence(
-    home: Path,
-    tmp_path: Path,
-    arrays: dict[str, np.ndarray] | None,
-    more: tuple[object, ...],
-    words: str,
-) -> None:
+def test_bad_inputs_get_one_sentence(home, tmp_path, arrays, more, words) -> None:
     if arrays is not None:
         np.savez(tmp_path / "fixed.npz", **arrays)  # type: ignore[arg-type]
         more = (*more, "--fixed-inputs", tmp_path / "fixed.npz")

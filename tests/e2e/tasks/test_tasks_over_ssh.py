@@ -39,26 +39,26 @@ def home(tmp_path: Path, openssh_server: SshServer) -> Path:
     return tmp_path
 
 
-def case(kind: str, *stated: object, name: str) -> Any:
-    """Return a case of the extended tests: one of them is enough for each change."""
-    return pytest.param(kind, stated, id=name, marks=pytest.mark.extended)
+def case(kind: str, *stated: object, name: str, at: str = "extended") -> Any:
+    """Return a case of the extended tests or of the slow ones: one of them is enough for each change."""
+    return pytest.param(kind, stated, id=name, marks=getattr(pytest.mark, at))
 
 
 @pytest.mark.parametrize(
     ("kind", "stated"),
     [
         case("first", "--task", "dense", "--tolerance", 0.05, name="dense"),
-        case("vector", "--task", "embedding", "--tolerance", 0.005, name="embedding"),
-        case("vector", "--task", "embedding", "--gallery", "gallery.npz", name="gallery"),
+        case("vector", "--task", "embedding", "--tolerance", 0.005, name="embedding", at="slow"),
+        case(
+            "vector", "--task", "embedding", "--gallery", "gallery.npz", name="gallery", at="slow"
+        ),
         pytest.param("vector", ("--task", "vector", "--tolerance", 0.3), id="vector"),
-        case("scores", "--fixed-inputs", "fixed.npz", name="two inputs"),
+        case("scores", "--fixed-inputs", "fixed.npz", name="two inputs", at="slow"),
         case("binary", "--output", "sigmoid", name="binary"),
-        case("tags", "--task", "multi-label", name="multi-label"),
+        case("tags", "--task", "multi-label", name="multi-label", at="slow"),
     ],
 )
-def test_each_task_is_searched_stored_and_reported(
-    home: Path, kind: str, stated: tuple[Any, ...]
-) -> None:
+def test_each_task_is_searched_stored_and_reported(home, kind, stated) -> None:
     inputs = 2 if "--fixed-inputs" in stated else 1
     original, deployed = value_pair(home, kind, inputs)
     models = ("--original", original, "--deployed", deployed, "--seeds", "seeds.npz")

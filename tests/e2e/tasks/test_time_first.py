@@ -69,9 +69,7 @@ def test_the_axis_is_named_and_no_device_blamed(folder: Path, moments: int | Non
         pytest.param(None, ("--task", "vector", "--tolerance", "1e-6"), marks=pytest.mark.extended),
     ],
 )
-def test_what_it_names_reads_every_moment(
-    folder: Path, tmp_path: Path, moments: int | None, stated: tuple[Any, ...]
-) -> None:
+def test_what_it_names_reads_every_moment(folder, tmp_path, moments, stated) -> None:
     agreeing = ran(folder, moments, *stated, "--out", tmp_path / "campaign")
     assert agreeing.code == 0, agreeing.err
     assert (agreeing.json["finished"], agreeing.json["by_status"]["gave-up"]) == (6, 6)

@@ -1,6 +1,5 @@
 """A wrong preprocessing of models that answer with maps, embeddings or vectors is found before the search."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +19,7 @@ from value_models import photographs, value_pair
         ),
     ],
 )
-def test_another_colour_order_is_refused_and_the_right_one_is_not(
-    tmp_path: Path, kind: str, stated: tuple[Any, ...]
-) -> None:
+def test_another_colour_order_is_refused_and_the_right_one_is_not(tmp_path, kind, stated) -> None:
     models = value_pair(tmp_path, kind)
     seeds = photographs(tmp_path / "seeds.npz", 24)
 

@@ -5,7 +5,6 @@ import stat
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from adb_server import FakeAdbServer, Phone
@@ -56,9 +55,7 @@ def test_the_only_phone_needs_no_name(server: AdbServer, attach: Attach) -> None
     assert choose(server, None, 5).serial == "R58M"
 
 
-def test_the_environment_may_name_the_phone(
-    server: AdbServer, attach: Attach, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_may_name_the_phone(server, attach, monkeypatch) -> None:
     attach("R58M")
     attach("9A")
     monkeypatch.setenv("ANDROID_SERIAL", "9A")
@@ -95,17 +92,13 @@ def test_another_serial_than_those_attached(server: AdbServer, attach: Attach) -
         ("some-new-state", UnreachableError, "'some-new-state', where nothing can run"),
     ],
 )
-def test_a_phone_that_is_not_ready_is_explained(
-    server: AdbServer, attach: Attach, state: str, kind: type[Exception], sentence: str
-) -> None:
+def test_a_phone_that_is_not_ready_is_explained(server, attach, state, kind, sentence) -> None:
     attach("R58M", state=state)
     with pytest.raises(kind, match=f"R58M .*{sentence}"):
         choose(server, "R58M", 0.2)
 
 
-def test_a_phone_that_is_offline_is_called_back(
-    server: AdbServer, adb_server: FakeAdbServer, attach: Attach
-) -> None:
+def test_a_phone_that_is_offline_is_called_back(server, adb_server, attach) -> None:
     attach("R58M", state="offline", comes_back=True)
     assert choose(server, "R58M", 20).state == "device"
     assert adb_server.asked.count("host:reconnect-offline") == 1
@@ -119,9 +112,7 @@ def test_a_phone_on_wifi_is_connected_to(server: AdbServer, adb_server: FakeAdbS
     assert adb_server.asked.count("host:connect:10.0.0.8:5555") == 1
 
 
-def test_a_phone_that_is_plugged_in_anew_while_it_is_waited_for(
-    server: AdbServer, adb_server: FakeAdbServer, attach: Attach
-) -> None:
+def test_a_phone_that_is_plugged_in_anew_while_it_is_waited_for(server, adb_server, attach) -> None:
     phone = attach("R58M", state="offline")
 
     def replug() -> None:
@@ -176,9 +167,7 @@ def _closed_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def test_no_server_and_no_command_to_start_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_no_server_and_no_command_to_start_one(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("ADB_SERVER_SOCKET", f"tcp:127.0.0.1:{_closed_port()}")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("ANDROID_HOME", raising=False)
@@ -187,9 +176,7 @@ def test_no_server_and_no_command_to_start_one(
         choose(AdbServer.from_environment(), None, 5)
 
 
-def test_a_command_that_can_not_start_the_server_is_quoted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_command_that_can_not_start_the_server_is_quoted(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("ADB_SERVER_SOCKET", f"tcp:127.0.0.1:{_closed_port()}")
     tools = tmp_path / "sdk" / "platform-tools"
     tools.mkdir(parents=True)
@@ -218,9 +205,7 @@ def test_a_server_elsewhere_is_not_started_from_here(monkeypatch: pytest.MonkeyP
         ("ANDROID_ADB_SERVER_PORT", "6001", "127.0.0.1:6001"),
     ],
 )
-def test_the_environment_names_the_server(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, address: str
-) -> None:
+def test_the_environment_names_the_server(monkeypatch, variable, value, address) -> None:
     for name in ("ADB_SERVER_SOCKET", "ANDROID_ADB_SERVER_ADDRESS", "ANDROID_ADB_SERVER_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)

@@ -4,14 +4,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from adb_server import FakeAdbd, FakeAdbServer, Phone
-from ssh_servers import SshServer, free_port
+from ssh_servers import free_port
 
 from edgeflare.devices.inventory import Device
 from edgeflare.devices.open import connect
@@ -68,9 +68,7 @@ def test_the_list_and_the_choice(real_server: AdbServer, adbd: FakeAdbd) -> None
 
 
 @pytest.mark.sshd
-def test_ssh_through_the_real_server(
-    adbd: FakeAdbd, openssh_server: SshServer, tmp_path: Path
-) -> None:
+def test_ssh_through_the_real_server(adbd, openssh_server, tmp_path) -> None:
     adbd.phone.ports[8022] = openssh_server.port
     fields = openssh_server.device().model_dump(exclude_unset=True)
     del fields["host"], fields["port"]
@@ -126,9 +124,7 @@ def connect_and_run(device: Device) -> AdbShellTransport:
             return transport
 
 
-def test_a_phone_that_the_real_server_lost_comes_back(
-    real_server: AdbServer, adbd: FakeAdbd
-) -> None:
+def test_a_phone_that_the_real_server_lost_comes_back(real_server, adbd) -> None:
     device = Device(name="p", transport="adb", adb_shell=True, python=sys.executable)
     for forgotten in (False, True, False):
         transport = connect_and_run(device)
@@ -140,9 +136,7 @@ def test_a_phone_that_the_real_server_lost_comes_back(
         assert choose(real_server, adbd.phone.serial, 60).state == "device"
 
 
-def test_a_server_is_started_where_none_runs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_server_is_started_where_none_runs(monkeypatch, tmp_path) -> None:
     for name in ("ADB_SERVER_SOCKET", "ANDROID_ADB_SERVER_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(free_port()))
@@ -164,9 +158,7 @@ def _client(server: FakeAdbServer, *arguments: str) -> "subprocess.CompletedProc
     )
 
 
-def test_the_real_client_understands_the_tests_server(
-    adb_server: FakeAdbServer, attach: Callable[..., Phone], tmp_path: Path
-) -> None:
+def test_the_real_client_understands_the_tests_server(adb_server, attach, tmp_path) -> None:
     attach("R58M", home=tmp_path)
     attach("9A", state="offline")
     attach("7B", state="unauthorized")

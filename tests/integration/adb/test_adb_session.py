@@ -85,9 +85,7 @@ def ask(session: ReconnectingSession, values: range) -> list[float]:
         pytest.param("link cut", marks=pytest.mark.extended),
     ],
 )
-def test_what_was_asked_is_answered_after_the_phone_is_back(
-    session: ReconnectingSession, adb_server: FakeAdbServer, loss: str
-) -> None:
+def test_what_was_asked_is_answered_after_the_phone_is_back(session, adb_server, loss) -> None:
     expected = [value * 16 / 255 for value in range(60)]
     assert ask(session, range(10)) == pytest.approx(expected[:10], rel=1e-6)
     phone = adb_server.phone("R58M")
@@ -112,9 +110,7 @@ def test_check_reports_how_the_phone_is_reached(phone: Device) -> None:
     assert "adb to" in lines[0].detail
 
 
-def test_check_of_a_locked_phone_does_not_blame_the_key(
-    phone: Device, adb_server: FakeAdbServer
-) -> None:
+def test_check_of_a_locked_phone_does_not_blame_the_key(phone, adb_server) -> None:
     adb_server.phone("R58M").state = "unauthorized"
     (line,) = check_device(phone)
     assert (line.name, line.ok) == ("connection", False)

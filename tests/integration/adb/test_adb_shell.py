@@ -39,9 +39,7 @@ def transport(device: Device) -> Iterator[AdbShellTransport]:
     transport.close()
 
 
-def test_a_shell_that_mixes_stdout_and_stderr_is_refused(
-    device: Device, adb_server: FakeAdbServer
-) -> None:
+def test_a_shell_that_mixes_stdout_and_stderr_is_refused(device, adb_server) -> None:
     adb_server.phone("R58M").features = "cmd"
     with pytest.raises(DeviceError, match=r"7.*Termux"):
         AdbShellTransport.connect(device)
@@ -54,9 +52,7 @@ def test_a_shell_without_python_points_to_termux(device: Device) -> None:
     transport.close()
 
 
-def test_a_lost_phone_ends_reads_and_fails_writes(
-    transport: AdbShellTransport, adb_server: FakeAdbServer
-) -> None:
+def test_a_lost_phone_ends_reads_and_fails_writes(transport, adb_server) -> None:
     stream = transport.open(["-c", WAIT])
     read: list[bytes] = []
     reader = threading.Thread(target=lambda: read.append(stream.read(10)))
@@ -72,9 +68,7 @@ def test_a_lost_phone_ends_reads_and_fails_writes(
     stream.close()
 
 
-def test_a_phone_lost_while_a_command_runs(
-    transport: AdbShellTransport, adb_server: FakeAdbServer, tmp_path: Path
-) -> None:
+def test_a_phone_lost_while_a_command_runs(transport, adb_server, tmp_path) -> None:
     runs = tmp_path / "runs"
 
     def cut() -> None:

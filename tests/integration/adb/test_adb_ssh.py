@@ -29,9 +29,7 @@ def works(device: Device) -> bool:
         transport.close()
 
 
-def test_the_key_is_trusted_under_the_serial(
-    termux: Device, ssh_server: SshServer, adb_server: FakeAdbServer, tmp_path: Path
-) -> None:
+def test_the_key_is_trusted_under_the_serial(termux, ssh_server, adb_server, tmp_path) -> None:
     with pytest.raises(HostKeyError, match=r"unknown.*\$PREFIX/etc/ssh.*trust phone"):
         connect(termux)
     shown = fetch_host_key(termux)
@@ -46,9 +44,7 @@ def test_the_key_is_trusted_under_the_serial(
         connect(termux.model_copy(update={"serial": "9A"}))
 
 
-def test_a_phone_that_shows_another_key_is_refused(
-    termux: Device, ssh_server: SshServer, tmp_path: Path
-) -> None:
+def test_a_phone_that_shows_another_key_is_refused(termux, ssh_server, tmp_path) -> None:
     other = (ssh_server.folder / "user_key.pub").read_text().split()[:2]
     (tmp_path / "known_hosts").write_text(f"adb-r58m {' '.join(other)}\n")
     with pytest.raises(HostKeyError, match=r"attack.*ssh-keygen -R"):
@@ -71,9 +67,7 @@ def test_another_port_of_the_phone_is_another_server(
     assert works(device)
 
 
-def test_the_ssh_config_may_speak_of_the_phone(
-    trusted: Device, ssh_server: SshServer, tmp_path: Path
-) -> None:
+def test_the_ssh_config_may_speak_of_the_phone(trusted, ssh_server, tmp_path) -> None:
     config = tmp_path / "config"
     config.write_text(
         f"Host adb-R58M\n  User {ssh_server.user}\n  IdentityFile {ssh_server.key}\n"
@@ -94,9 +88,7 @@ def test_a_key_that_is_refused(trusted: Device, ssh_server: SshServer) -> None:
         connect(device)
 
 
-def test_a_phone_that_comes_back_is_reached_again(
-    trusted: Device, adb_server: FakeAdbServer
-) -> None:
+def test_a_phone_that_comes_back_is_reached_again(trusted, adb_server) -> None:
     transport = connect(trusted)
     stream = transport.open(["-c", "import sys; sys.stdin.read()"])
     adb_server.cut("R58M", "offline")

@@ -96,7 +96,7 @@ def answers(agent: AgentProcess, name: str) -> dict[str, object]:
     return loaded.header["runtime"]
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_numpy_and_the_runtime_are_all_it_needs(tmp_path: Path) -> None:
     python = virtual_environment(sys.executable, tmp_path / "venv", "numpy", "ai-edge-litert")
     with AgentProcess(tmp_path, python=python, environment=bare_environment()) as agent:

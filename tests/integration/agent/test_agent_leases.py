@@ -48,9 +48,7 @@ def held(agent: AgentProcess) -> list[dict[str, object]]:
     return list(state.header["leases"])
 
 
-def test_another_campaign_is_refused_and_told_who_holds_the_device(
-    pair: tuple[AgentProcess, AgentProcess],
-) -> None:
+def test_another_campaign_is_refused_and_told_who_holds_the_device(pair) -> None:
     first, second = pair
     assert_taken(first.lease("night", about="campaign night on laptop"))
     assert_busy(second.lease("day"), "campaign night on laptop")
@@ -68,9 +66,7 @@ def test_another_campaign_is_refused_and_told_who_holds_the_device(
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(("mine", "yours"), [(True, False), (False, True)])
-def test_one_that_does_not_share_keeps_the_other_out(
-    tmp_path: Path, mine: bool, yours: bool
-) -> None:
+def test_one_that_does_not_share_keeps_the_other_out(tmp_path, mine, yours) -> None:
     Leases(str(tmp_path)).take("night", "s", "night", share=mine)
     with pytest.raises(BusyError, match="by night"):
         Leases(str(tmp_path)).take("day", "s", "day", share=yours)
@@ -90,9 +86,7 @@ def test_one_campaign_may_have_several_agents(pair: tuple[AgentProcess, AgentPro
     assert {lease["pid"] for lease in held(first)} == {agent.process.pid for agent in pair}
 
 
-def test_a_new_agent_of_the_same_session_ends_the_old_one(
-    pair: tuple[AgentProcess, AgentProcess],
-) -> None:
+def test_a_new_agent_of_the_same_session_ends_the_old_one(pair) -> None:
     first, second = pair
     assert_taken(first.lease("night"))
     assert_taken(second.lease("night"))
@@ -123,9 +117,7 @@ def test_no_agent_is_ended_for_one_that_is_refused(tmp_path: Path) -> None:
         assert {lease["pid"] for lease in held(late)} == {mine.process.pid, other.process.pid}
 
 
-def test_asking_again_replaces_the_agents_own_lease(
-    pair: tuple[AgentProcess, AgentProcess], tmp_path: Path
-) -> None:
+def test_asking_again_replaces_the_agents_own_lease(pair, tmp_path) -> None:
     first, second = pair
     for holder in ("night", "night", "day"):
         assert_taken(first.lease(holder, about=holder))
@@ -134,9 +126,7 @@ def test_asking_again_replaces_the_agents_own_lease(
     assert_taken(second.lease("day", "another"))
 
 
-def test_a_lease_ends_at_once_when_its_agent_is_killed(
-    pair: tuple[AgentProcess, AgentProcess], tmp_path: Path
-) -> None:
+def test_a_lease_ends_at_once_when_its_agent_is_killed(pair, tmp_path) -> None:
     first, second = pair
     assert_taken(first.lease("night"))
     first.process.kill()
@@ -193,9 +183,7 @@ def test_files_that_nobody_holds_are_stale(tmp_path: Path) -> None:
         '{"holder": "night", "session": "first", "about": "", "share": false, "pid": 0, "since": 0}',
     ],
 )
-def test_a_lease_that_makes_no_sense_is_held_and_its_process_left_alone(
-    tmp_path: Path, content: str
-) -> None:
+def test_a_lease_that_makes_no_sense_is_held_and_its_process_left_alone(tmp_path, content) -> None:
     folder = tmp_path / "leases"
     folder.mkdir()
     with (folder / "odd.json").open("w") as file:
@@ -281,9 +269,7 @@ def test_a_folder_that_can_not_be_used_is_named(tmp_path: Path) -> None:
         Leases(str(tmp_path)).take("day", "s", "day", share=False)
 
 
-def test_where_there_are_no_locks_there_are_no_leases(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_there_are_no_locks_there_are_no_leases(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(leases, "fcntl", None)
     first, second = Leases(str(tmp_path)), Leases(str(tmp_path))
     first.take("night", "s", "night", share=False)

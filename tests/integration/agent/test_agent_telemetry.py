@@ -22,9 +22,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**bare, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{bare['PATH']}"}
 
 
-def test_heartbeats_and_status_tell_why_a_device_is_slow(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_heartbeats_and_status_tell_why_a_device_is_slow(tmp_path, environment) -> None:
     stand_in(tmp_path / "bin", "vcgencmd", "echo throttled=0x50005")
     stand_in(tmp_path / "bin", "termux-battery-status", "echo '{\"percentage\": 42}'")
     with AgentProcess(tmp_path / "root", environment=environment) as agent:

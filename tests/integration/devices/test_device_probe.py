@@ -44,9 +44,7 @@ def test_this_interpreter_is_described(seen: Probe) -> None:
     require(seen, "tflite")
 
 
-def test_no_code_of_the_current_folder_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_code_of_the_current_folder_runs(tmp_path, monkeypatch) -> None:
     for name in ("json", "hashlib", "platform", "numpy"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     monkeypatch.chdir(tmp_path)
@@ -63,9 +61,7 @@ def test_no_code_of_the_current_folder_runs(
         (8, "arm64", "arm64"),
     ],
 )
-def test_a_32_bit_python_is_recognised_by_its_pointers(
-    monkeypatch: pytest.MonkeyPatch, pointer: int, machine: str, told: str
-) -> None:
+def test_a_32_bit_python_is_recognised_by_its_pointers(monkeypatch, pointer, machine, told) -> None:
     script = {}
     exec(PROBE, script)
     monkeypatch.setattr("platform.machine", lambda: machine)
@@ -78,9 +74,7 @@ def test_cache_folders_are_made_for_the_user_alone(seen: Probe) -> None:
         assert stat.S_IMODE(Path(folder).stat().st_mode) == 0o700
 
 
-def test_cache_below_home_is_expanded_on_the_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_below_home_is_expanded_on_the_device(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     device = Device(name="bench", transport="local", cache="~/caché 'x'/edgeflare")
     seen = probe(LocalTransport("bench"), device)
@@ -128,9 +122,7 @@ def test_a_cache_folder_that_others_may_exchange_is_refused(tmp_path: Path) -> N
     require(look(command, tmp_path / "open" / "cache"))
 
 
-def test_a_cache_folder_of_another_user_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_folder_of_another_user_is_refused(tmp_path, monkeypatch) -> None:
     script = {}
     exec(PROBE, script)
     assert script["prepare"](str(tmp_path / "cache"))["cache_problem"] is None
@@ -227,9 +219,7 @@ def test_parameters_reach_every_python_unchanged(old_python: str) -> None:
         ),
     ],
 )
-def test_lacking_runtime_gets_the_command_that_mends_it(
-    seen: Probe, change: dict[str, object], runtime: str, command: str
-) -> None:
+def test_lacking_runtime_gets_the_command_that_mends_it(seen, change, runtime, command) -> None:
     pi = replace(seen, command="python3", home="/home/pi", arch="aarch64", version=(3, 11, 2))
     with pytest.raises(DeviceRuntimeError) as caught:
         require(replace(pi, **change), runtime)  # type: ignore[arg-type]
@@ -252,28 +242,6 @@ def test_managed_python_with_options_is_replaced_with_them(seen: Probe) -> None:
     isolated = replace(seen, command="nice python3 -S -E", home="/home/pi", managed=True)
     advice = how_to_install(isolated, "onnxruntime")
     assert '"nice /home/pi/edgeflare-python/bin/python"' in advice
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": [3, 9]},
-        {"version": [float("inf"), 9, 1]},
-        {"files": {"agents": 7}},
-        {"runtimes": ["onnxruntime"]},
-        {"free_bytes": "much"},
-        {"root": None},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_answer_that_makes_no_sense_is_a_protocol_error(
-    tmp_path: Path, seen: Probe, change: dict[str, object]
-) -> None:
-    answer = json.dumps({**asdict(seen), **change})
-    script = tmp_path / "liar.py"
-    script.write_text(f"print('<<<edgeflare<<<' + {answer!r} + '>>>edgeflare>>>')")
-    with pytest.raises(DeviceProtocolError, match=f"{next(iter(change))}.*expected"):
-        look(f"{sys.executable} {script}", tmp_path / "cache")
 
 
 class Said:
@@ -301,17 +269,11 @@ class Said:
 @pytest.mark.parametrize(
     "changed",
     [
-        '"version": [3, 11, Infinity]',
-        '"version": [3]',
-        '"version": null',
-        '"home": 4',
-        '"runtimes": ["onnxruntime"]',
-        '"files": {"models": {"a": [1]}}',
-        '"free_bytes": 1e400',
-        f'"free_bytes": {10**400}',
-        f'"libc": {"[" * 100_000}{"]" * 100_000}',
+        '"version": [3, 11, Infinity]', '"version": [3]', '"version": null', '"home": 4',
+        '"runtimes": ["onnxruntime"]', '"files": {"models": {"a": [1]}}', '"free_bytes": 1e400',
+        f'"free_bytes": {10**400}', f'"libc": {"[" * 100_000}{"]" * 100_000}',
     ],
-)
+)  # fmt: skip
 def test_an_answer_that_makes_no_sense_is_a_protocol_error(seen: Probe, changed: str) -> None:
     honest = json.dumps({**asdict(seen), "version": [3, 11, 2]})
     transport = Said(f"<<<edgeflare<<<{honest[:-1]}, {changed}}}>>>edgeflare>>>")

@@ -99,10 +99,6 @@ def test_request_over_the_limit_is_refused_at_once(session: DeviceSession) -> No
         session.submit([huge])
 
 
-def test_pings_are_answered(session: DeviceSession) -> None:
-    assert session.ping() > 0
-
-
 def test_close_fails_what_is_pending_and_may_be_repeated(session: DeviceSession) -> None:
     pending = [session.submit([image(1)] * 50) for _ in range(200)]
     pending[-1].cancel()
@@ -170,9 +166,7 @@ def test_extension_of_no_runtime(device: Device, onnx_model: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["models", "agents"])
-def test_damaged_cached_file_is_uploaded_again(
-    folder: str, device: Device, onnx_model: Path, pair_input: InputSpec
-) -> None:
+def test_damaged_cached_file_is_uploaded_again(folder, device, onnx_model, pair_input) -> None:
     open_device(device, onnx_model).close()
     (file,) = Path(device.cache, folder).iterdir()
     whole = file.read_bytes()
@@ -189,51 +183,19 @@ def test_damaged_cached_file_is_uploaded_again(
     )
 
 
-def test_shell_that_prints_a_banner_first(
-    device: Device, onnx_model: Path, pair_input: InputSpec, with_banner: str
-) -> None:
-    session = open_device(device.model_copy(update={"python": with_banner}), onnx_model)
-    session.configure(pair_input, "total")
-    assert session.submit([image(255)]).result().outputs[0] == pytest.approx(16.0)
-    session.close()
-
-
-def test_old_python_is_refused_before_anything_is_uploaded(
-    old_python: str, device: Device, onnx_model: Path
-) -> None:
+def test_old_python_is_refused_before_anything_is_uploaded(old_python, device, onnx_model) -> None:
     with pytest.raises(DevicePythonError, match=r"needs 3\.8"):
         open_device(device.model_copy(update={"python": old_python}), onnx_model)
     assert not [path for path in Path(device.cache).rglob("*") if path.is_file()]
 
 
-def test_fingerprint_is_the_same_next_time_and_changes_with_the_options(
-    device: Device, onnx_model: Path
-) -> None:
+def test_fingerprint_is_the_same_next_time_and_changes_with_the_options(device, onnx_model) -> None:
     digests = []
     for threads in (1, 1, 2):
         session = open_device(device, onnx_model, options={"threads": threads})
         session.close()
         digests.append(fingerprint_digest(session.fingerprint))
     assert digests[0] == digests[1] != digests[2]
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("name", ["lenet1", "lenet5"])
-def test_real_pair_agrees_on_a_digit(name: str, shared_data: Path, device: Device) -> None:
-    spec = InputSpec((1, 28, 28, 1), "float32", (28, 28), 1, scale=(1.0, 255.0))
-    digit = np.zeros((28, 28, 1), np.uint8)
-    digit[5:23, 13:15] = 255
-    answers = {}
-    for suffix in (".onnx", ".quant.tflite"):
-        session = open_device(device, shared_data / "models" / "diffchaser" / f"{name}{suffix}")
-        shape = tuple(n or 1 for n in session.model.inputs[0].shape)
-        session.configure(spec._replace(shape=shape), None)
-        alone = session.submit([digit]).result().outputs[0]
-        again = session.submit([np.zeros_like(digit), digit]).result().outputs[1]
-        session.close()
-        assert np.array_equal(alone, again)
-        answers[suffix] = alone
-    assert answers[".onnx"].argmax() == answers[".quant.tflite"].argmax() == 1
 
 
 def test_local_device_needs_no_ssh_library() -> None:

@@ -1,6 +1,5 @@
 """What sessions and inquiries tell of a real device: its health, its window, and who uses it."""
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from edgeflare.devices import (
 from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import provision
 from edgeflare.devices.session.agent_link import Limits
-from edgeflare.errors import AgentDiedError, DeviceBusyError
+from edgeflare.errors import DeviceBusyError
 from edgeflare_agent.image_spec import InputSpec
 
 NIGHT = Lease("night", "night on bench", "campaign night on laptop")
@@ -57,9 +56,7 @@ def test_health_follows_the_work(device: Device, onnx_model: Path, pair_input: I
 
 
 @pytest.mark.extended
-def test_window_adapts_to_a_fast_device_unless_it_is_fixed(
-    device: Device, onnx_model: Path, pair_input: InputSpec
-) -> None:
+def test_window_adapts_to_a_fast_device_unless_it_is_fixed(device, onnx_model, pair_input) -> None:
     session = open_device(device, onnx_model)
     session.configure(pair_input, "total")
     first = session.window
@@ -79,38 +76,13 @@ def test_window_adapts_to_a_fast_device_unless_it_is_fixed(
     fixed.close()
 
 
-def test_device_in_use_is_refused_until_its_session_ends(
-    night: DeviceSession, device: Device, onnx_model: Path
-) -> None:
+def test_device_in_use_is_refused_until_its_session_ends(night, device, onnx_model) -> None:
     with pytest.raises(DeviceBusyError, match="campaign night"):
         open_device(device, onnx_model, lease=DAY)
     open_device(device, onnx_model, lease=NIGHT._replace(session="night, another")).close()
     assert night.failure is None
     night.close()
     open_device(device, onnx_model, lease=DAY).close()
-
-
-def test_shared_device_may_be_used_by_several(device: Device, onnx_model: Path) -> None:
-    shared = device.model_copy(update={"share": True})
-    first = open_device(shared, onnx_model, lease=NIGHT)
-    second = open_device(shared, onnx_model, lease=DAY)
-    with pytest.raises(DeviceBusyError):
-        open_device(device, onnx_model, lease=Lease("third", "third", "campaign third"))
-    assert (first.failure, second.failure) == (None, None)
-    first.close()
-    second.close()
-
-
-def test_same_session_anew_ends_the_one_before(
-    night: DeviceSession, device: Device, onnx_model: Path
-) -> None:
-    ended = threading.Event()
-    night.on_failure(lambda _: ended.set())
-    again = open_device(device, onnx_model, lease=NIGHT)
-    assert ended.wait(60)
-    assert isinstance(night.failure, AgentDiedError)
-    assert again.ping() > 0
-    again.close()
 
 
 def test_status_names_who_holds_the_device(night: DeviceSession, device: Device) -> None:
@@ -132,7 +104,7 @@ def test_status_names_who_holds_the_device(night: DeviceSession, device: Device)
 
 @pytest.mark.parametrize(
     "compression",
-    ["on", *(pytest.param(how, marks=pytest.mark.extended) for how in ("off", "auto"))],
+    ["on", *(pytest.param(how, marks=pytest.mark.extended) for how in ("auto",))],
 )
 def test_compressed_samples_give_the_same_bits(
     ssh_server: SshServer,

@@ -24,9 +24,7 @@ def images(count: int) -> list[Any]:
     return list(np.random.default_rng(3).integers(0, 256, (count, 4, 4, 1), np.uint8))
 
 
-def test_answers_are_the_local_ones_bit_for_bit(
-    remote: Device, device: Device, onnx_model: Path, pair_input: InputSpec
-) -> None:
+def test_answers_are_the_local_ones_bit_for_bit(remote, device, onnx_model, pair_input) -> None:
     answers = []
     for entry in (device, remote):
         session = open_device(entry, onnx_model)
@@ -54,9 +52,7 @@ def test_killed_agent_is_reported(remote: Device, onnx_model: Path, pair_input: 
     assert "out of memory" in str(error)
 
 
-def test_lost_connection_fails_what_is_pending(
-    onnx_model: Path, pair_input: InputSpec, tmp_path: Path
-) -> None:
+def test_lost_connection_fails_what_is_pending(onnx_model, pair_input, tmp_path) -> None:
     with start_asyncssh() as server:
         remote = server.device(name="bench", cache=str(tmp_path / "cache"))
         session = open_device(remote, onnx_model)

@@ -10,17 +10,12 @@ from pathlib import Path
 import pytest
 
 from edgeflare.devices.transports.local import LocalTransport
-from edgeflare.errors import DeviceError, DevicePythonError, DeviceTimeoutError, UnreachableError
+from edgeflare.errors import UnreachableError
 
 
 @pytest.fixture
 def transport() -> LocalTransport:
     return LocalTransport("here")
-
-
-def test_run_that_outlasts_its_deadline_is_ended(transport: LocalTransport) -> None:
-    with pytest.raises(DeviceTimeoutError, match=r"within 0\.3"):
-        transport.run(["-c", "import time; time.sleep(600)"], timeout=0.3)
 
 
 def test_python_prefix_is_split_like_a_shell_does(tmp_path: Path) -> None:
@@ -35,38 +30,6 @@ def test_python_below_home_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "py").symlink_to(sys.executable)
     assert LocalTransport("here", "~/py").run(["-c", "print(1)"], timeout=60).stdout == b"1\n"
-
-
-def test_python_that_is_not_there_is_named() -> None:
-    transport = LocalTransport("here", "/nowhere/python3.8 -E")
-    with pytest.raises(DevicePythonError, match=r"/nowhere/python3\.8 -E.*`python`"):
-        transport.open([])
-
-
-def test_large_data_passes_both_ways_at_once(transport: LocalTransport) -> None:
-    script = "import os\nwhile True: os.write(1, os.read(0, 65536) or os._exit(0))"
-    stream = transport.open(["-c", script])
-    sent = os.urandom(3_000_000)
-    writer = threading.Thread(target=stream.write, args=([sent[:10], sent[10:], b""],))
-    writer.start()
-    got = b""
-    while len(got) < len(sent):
-        got += stream.read(1 << 20)
-    writer.join()
-    stream.close()
-    assert got == sent
-    assert stream.exit_status(0) == 0
-
-
-def test_last_twenty_lines_of_stderr_are_kept(transport: LocalTransport) -> None:
-    script = (
-        "import sys; sys.stderr.write(''.join('line %d\\n' % n for n in range(50)) + 'the end')"
-    )
-    stream = transport.open(["-c", script])
-    assert stream.exit_status(60) == 0
-    lines = stream.stderr_tail().splitlines()
-    stream.close()
-    assert lines == [f"line {n}" for n in range(31, 50)] + ["the end"]
 
 
 def test_reading_and_writing_after_the_end(transport: LocalTransport) -> None:
@@ -126,20 +89,7 @@ except KeyboardInterrupt:
 """
     paths = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        timeout=60,
-    )
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True, text=True, start_new_session=True, timeout=60,
+    )  # fmt: skip
     assert done.stdout.strip() == "still here", done.stderr
-
-
-def test_put_copies_and_says_what_is_wrong(transport: LocalTransport, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.write_bytes(b"bytes")
-    transport.put(source, f"{tmp_path}/target")
-    assert (tmp_path / "target").read_bytes() == b"bytes"
-    with pytest.raises(DeviceError, match="such file"):
-        transport.put(source, f"{tmp_path}/no/folder")

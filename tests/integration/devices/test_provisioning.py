@@ -70,9 +70,7 @@ def test_files_are_named_by_their_content(device: Device, model: Path) -> None:
     assert len(cached(device)) == 2
 
 
-def test_second_time_uploads_nothing_and_marks_the_files_as_used(
-    device: Device, model: Path
-) -> None:
+def test_second_time_uploads_nothing_and_marks_the_files_as_used(device, model) -> None:
     transport = CountingTransport()
     first = bring(transport, device, model)
     file = Path(first.model_path)
@@ -92,9 +90,7 @@ def test_file_of_another_size_is_replaced(device: Device, model: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["agent_path", "model_path"])
-def test_a_file_of_other_bytes_and_the_same_size_is_never_used(
-    device: Device, model: Path, which: str
-) -> None:
+def test_a_file_of_other_bytes_and_the_same_size_is_never_used(device, model, which) -> None:
     there = bring(LocalTransport("bench"), device, model)
     file = Path(getattr(there, which))
     whole = file.read_bytes()
@@ -236,9 +232,7 @@ def test_full_disk_is_reported_before_the_upload(one_megabyte: Path, tmp_path: P
     assert transport.put_sizes == []
 
 
-def test_disk_that_fills_up_meanwhile_keeps_no_half_file(
-    one_megabyte: Path, tmp_path: Path
-) -> None:
+def test_disk_that_fills_up_meanwhile_keeps_no_half_file(one_megabyte, tmp_path) -> None:
     model = tmp_path / "m.onnx"
     model.write_bytes(bytes(2_000_000))
     small = Device(name="tiny", transport="local", cache=f"{one_megabyte}/cache")

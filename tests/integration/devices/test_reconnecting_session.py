@@ -95,20 +95,6 @@ def test_killed_agent_owes_fifty_answers_and_all_come_once(bench: Bench) -> None
     assert (status.state, status.reconnects, status.queries) == (DeviceState.UP, 1, 50)
 
 
-def test_agent_killed_again_and_again_under_load_loses_nothing(bench: Bench) -> None:
-    kills = 3
-    futures: dict[int, Future[Reply]] = {}
-    for nth in range(kills):
-        os.kill(bench.agent, signal.SIGSTOP)
-        futures.update((value, bench.ask(value)) for value in range(nth * 80, nth * 80 + 80))
-        os.kill(bench.agent, signal.SIGKILL)
-        total(futures[nth * 80 + nth * 30])
-    for value, future in futures.items():
-        assert total(future) == pytest.approx(value * 16 / 255, rel=1e-6)
-    assert bench.settled == dict.fromkeys(range(kills * 80), 1)
-    assert bench.reconnecting.status().reconnects == kills
-
-
 def test_old_agent_that_hangs_is_ended_before_another_takes_its_place(bench: Bench) -> None:
     hanging = bench.agent
     os.kill(hanging, signal.SIGSTOP)
@@ -120,9 +106,7 @@ def test_old_agent_that_hangs_is_ended_before_another_takes_its_place(bench: Ben
     until(lambda: not Path(f"/proc/{hanging}").exists())
 
 
-def test_model_that_is_missing_retires_the_device_and_reports(
-    bench: Bench, onnx_model: Path
-) -> None:
+def test_model_that_is_missing_retires_the_device_and_reports(bench, onnx_model) -> None:
     os.kill(bench.agent, signal.SIGSTOP)
     future = bench.ask(1)
     onnx_model.unlink()

@@ -103,22 +103,15 @@ SEEDS = [
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_lost_wrong_or_twice_under(
-    seed: int, provisioned: Provisioned, device: Device, pair_input: InputSpec
-) -> None:
+def test_nothing_is_lost_wrong_or_twice_under(seed, provisioned, device, pair_input) -> None:
     plan = FaultPlan(seed, faults=FAULTS, span=4_096, spare=0)
 
     def reopen() -> DeviceSession:
         transport = plan.wrap(connect(device))
         return DeviceSession.open(
-            transport,
-            provisioned,
-            "onnx",
-            {},
-            lease=LEASE,
-            owns_transport=True,
+            transport, provisioned, "onnx", {}, lease=LEASE, owns_transport=True,
             limits=Limits(**LIMITS),
-        )
+        )  # fmt: skip
 
     try:
         wrong, answered, reconnecting = ask_everything(reopen, pair_input, random.Random(seed))

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from small_models import TFLITE, save_onnx
 from ssh_servers import SshServer
 
-from edgeflare.devices import Device, DeviceSession, open_device
+from edgeflare.devices import DeviceSession, open_device
 from edgeflare.devices.provisioning.upload import Provisioned
 from edgeflare.devices.session.agent_link import Limits
 from edgeflare.errors import DeviceProtocolError, ModelError, UsageError
@@ -92,9 +92,7 @@ def check_equal(here: Any, there: Any) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "tflite"])
-def test_both_outputs_over_ssh_are_the_originals(
-    ssh_server: SshServer, tmp_path: Path, runtime: str
-) -> None:
+def test_both_outputs_over_ssh_are_the_originals(ssh_server, tmp_path, runtime) -> None:
     if runtime == "onnx":
         model, names, shapes = head_onnx(tmp_path / "m.onnx"), ["scores", "boxes"], [192, 128]
     else:
@@ -147,9 +145,7 @@ def test_a_model_with_two_inputs_over_ssh(ssh_server: SshServer, tmp_path: Path)
         assert not np.array_equal(found, other)
 
 
-def test_two_inputs_are_parts_of_one_picture_over_ssh(
-    ssh_server: SshServer, tmp_path: Path
-) -> None:
+def test_two_inputs_are_parts_of_one_picture_over_ssh(ssh_server, tmp_path) -> None:
     model, [first, second, third] = TFLITE / "two_inputs.tflite", images(3)
     rows = np.stack([second, third])[:, None] / np.float32(255)
     apart = GivenInputs((FIRST,), {SECOND: rows}, rows=2)
@@ -246,9 +242,7 @@ def test_an_honest_agent_sends_tuples(nothing_there: Provisioned) -> None:
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_outputs_that_are_not_as_announced_end_the_session(
-    nothing_there: Provisioned, case: str
-) -> None:
+def test_outputs_that_are_not_as_announced_end_the_session(nothing_there, case) -> None:
     arrays, count, words = WRONG[case]
     with fake(sending(arrays, count), nothing_there) as session:
         session.configure(SMALL, ASKED)
@@ -274,9 +268,7 @@ def test_unasked_tuples_end_the_session(nothing_there: Provisioned) -> None:
         (np.zeros((1, 0, 3), np.float32), False),
     ],
 )
-def test_open_axes_hold_no_more_anchors_than_are_kept(
-    nothing_there: Provisioned, array: Any, fits: bool
-) -> None:
+def test_open_axes_hold_no_more_anchors_than_are_kept(nothing_there, array, fits) -> None:
     with fake(sending([array, Z], 2), nothing_there) as session:
         keep = {"count": 5, "scores": 0, "axis": [1, None]}
         session.configure(SMALL, ["open", "z"], keep=keep)
@@ -297,9 +289,7 @@ def test_closed_axes_hold_exactly_what_is_kept(nothing_there: Provisioned) -> No
             assert (error is None) is fits, error
 
 
-def test_the_device_entry_of_this_machine_takes_two_inputs_too(
-    device: Device, tmp_path: Path
-) -> None:
+def test_the_device_entry_of_this_machine_takes_two_inputs_too(device, tmp_path) -> None:
     with closing(open_device(device, TFLITE / "two_inputs.tflite")) as session:
         assert [one.name for one in session.model.inputs] == [SECOND, FIRST]
         session.configure(
@@ -308,9 +298,7 @@ def test_the_device_entry_of_this_machine_takes_two_inputs_too(
         assert session.submit(images(1)).result(60).outputs[0].shape == (1, 4)  # type: ignore[union-attr]
 
 
-def test_the_best_anchors_of_a_real_detector_cost_few_bytes(
-    device: Device, shared_data: Path
-) -> None:
+def test_the_best_anchors_of_a_real_detector_cost_few_bytes(device, shared_data) -> None:
     model, most = detector_path(shared_data, "rfb320_int8_perchannel"), 100
     spec = InputSpec(
         *((1, 3, 240, 320), "float32", (240, 320), 3),

@@ -97,9 +97,7 @@ def test_an_onnx_model_is_built_once_and_stays_the_same_device(
     assert list((tmp_path / "cache" / "engines").iterdir()) == []
 
 
-def test_calibration_travels_with_the_model(
-    jetson: MakeDevice, model: Path, calibration: Path, tmp_path: Path
-) -> None:
+def test_calibration_travels_with_the_model(jetson, model, calibration, tmp_path) -> None:
     device = jetson(options={"precision": "int8", "calibration": str(calibration)})
     told: list[str] = []
     session = open_device(device, model, progress=told.append)

@@ -97,9 +97,7 @@ def test_a_decoder_that_does_not_fit_leaves_the_agent_as_it_was(session: DeviceS
     assert decoded.pieces == ("a", "b")
 
 
-def test_a_token_out_of_range_is_one_error_and_the_agent_goes_on(
-    device: Device, tmp_path: Path
-) -> None:
+def test_a_token_out_of_range_is_one_error_and_the_agent_goes_on(device, tmp_path) -> None:
     path = token_model(tmp_path / "m.onnx", decoder={"kind": "tokens", "vocabulary": ["a", "b"]})
     session = open_device(device, path)
     session.configure(WAVEFORM, None, OWN)

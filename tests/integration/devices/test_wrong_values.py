@@ -5,7 +5,7 @@ What an agent of this host never sends is DeviceProtocolError with field and val
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from edgeflare.devices import Completed, Device, DeviceSession, Lease, Stream, Transport
+from edgeflare.devices import Completed, Device, DeviceSession, Lease, Stream
 from edgeflare.devices.doctor.facts import read_system
 from edgeflare.devices.provisioning.probe import probe
 from edgeflare.devices.provisioning.upload import Provisioned
@@ -235,7 +235,7 @@ def test_a_wrong_value_names_field_and_value(cases: list[Case]) -> None:
     assert all_of(cases[::13]) == []  # coprime to the number of values: each of them comes up
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_each_wrong_value_of_each_field_names_field_and_value(cases: list[Case]) -> None:
     assert all_of(cases) == []
 
@@ -342,9 +342,7 @@ FACTS = {
 
 
 @pytest.mark.parametrize(("answer", "read"), [(PROBED, probe), (FACTS, read_system)])
-def test_a_wrong_value_of_a_script_names_field_and_value(
-    answer: dict[str, Any], read: Callable[[Transport, Device], object]
-) -> None:
+def test_a_wrong_value_of_a_script_names_field_and_value(answer, read) -> None:
     device = Device(name="bench", transport="local")
     refusals: list[tuple[tuple[Any, ...], str]] = []
     for path, _ in places_in(answer):

@@ -14,19 +14,8 @@ from edgeflare_agent.runtimes import Runtime, load
 
 pytestmark = pytest.mark.shared_data
 LABELS = (
-    "down",
-    "go",
-    "left",
-    "no",
-    "off",
-    "on",
-    "right",
-    "stop",
-    "up",
-    "yes",
-    "silence",
-    "unknown",
-)
+    "down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes", "silence", "unknown",
+)  # fmt: skip
 
 
 def recording(shared_data: Path, name: str) -> NDArray[np.float32]:
@@ -57,9 +46,7 @@ def test_keywords_are_heard_in_recordings(shared_data: Path, kind: str, spec) ->
 
 
 @pytest.mark.parametrize(("kind", "right"), [("float", 900), ("int8", 902)])
-def test_the_models_hear_what_their_publishers_front_end_made(
-    shared_data: Path, kind: str, right: int
-) -> None:
+def test_the_models_hear_what_their_publishers_front_end_made(shared_data, kind, right) -> None:
     model = keyword_model(shared_data, kind)
     data = np.load(shared_data / "audio" / "speech_commands_mfcc_1000.npz")
     stored, labels = data["mfcc_int8"], data["labels"]

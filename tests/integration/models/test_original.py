@@ -52,9 +52,7 @@ def processes() -> set[int]:
     return found
 
 
-def test_no_code_of_the_current_folder_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_code_of_the_current_folder_runs(tmp_path, monkeypatch) -> None:
     for name in ("json", "socket", "numpy", "edgeflare_agent"):
         (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
     monkeypatch.chdir(tmp_path)
@@ -82,9 +80,7 @@ def test_answers_are_those_of_the_runtime_to_the_bit(runtime: str, tmp_path: Pat
         np.testing.assert_array_equal(other, wanted, strict=True)
 
 
-def test_an_inference_that_does_not_end_is_given_up_and_the_next_one_answers(
-    tmp_path: Path,
-) -> None:
+def test_an_inference_that_does_not_end_is_given_up_and_the_next_one_answers(tmp_path) -> None:
     model = opened(endless_onnx(tmp_path / "m.onnx", above=0.5), timeout_s=1)
     before = model.raw(DARK)
     first = processes()

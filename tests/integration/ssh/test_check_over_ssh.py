@@ -37,9 +37,7 @@ def test_server_key_and_host_key_are_named(ssh_server: SshServer, tmp_path: Path
     assert all("equals this machine's" in detail for detail in smoke)
 
 
-def test_wrong_key_is_reported_though_the_server_answers(
-    ssh_server: SshServer, tmp_path: Path
-) -> None:
+def test_wrong_key_is_reported_though_the_server_answers(ssh_server, tmp_path) -> None:
     wrong = make_key(tmp_path / "wrong")
     connection, key = check_device(ssh_server.device(key=wrong))
     assert (connection.name, connection.state) == ("connection", "ok")
@@ -49,27 +47,13 @@ def test_wrong_key_is_reported_though_the_server_answers(
     assert "`key`" in (key.fix or "")
 
 
-def test_unknown_host_key_is_reported_with_the_command(
-    ssh_server: SshServer, tmp_path: Path
-) -> None:
+def test_unknown_host_key_is_reported_with_the_command(ssh_server, tmp_path) -> None:
     empty = tmp_path / "known_hosts"
     empty.write_text("")
     connection, key = check_device(ssh_server.device(known_hosts=empty))
     assert (connection.state, key.name, key.state) == ("ok", "key", "fix")
     assert "is unknown" in key.detail
     assert f"--fingerprint {ssh_server.fingerprint}" in (key.fix or "")
-
-
-def test_nobody_there(ssh_server: SshServer) -> None:
-    (line,) = check_device(ssh_server.device(port=1))
-    assert (line.name, line.state) == ("connection", "fix")
-    assert "start sshd" in (line.fix or "")
-
-
-def test_python_that_is_not_there(ssh_server: SshServer, tmp_path: Path) -> None:
-    lines = check_device(ssh_server.device(cache=str(tmp_path), python="python9"))
-    assert [line.name for line in lines if not line.ok] == ["python"]
-    assert "install Python 3.8" in (lines[-1].fix or "")
 
 
 @pytest.mark.extended

@@ -26,14 +26,10 @@ def answer(device):
 def entry(server, name, **more):
     """A Host block of an SSH config for this server."""
     options = {
-        "HostName": server.host,
-        "Port": server.port,
-        "User": server.user,
-        "IdentityFile": server.key,
-        "IdentitiesOnly": "yes",
-        "UserKnownHostsFile": server.known_hosts,
-        **more,
-    }
+        "HostName": server.host, "Port": server.port, "User": server.user,
+        "IdentityFile": server.key, "IdentitiesOnly": "yes",
+        "UserKnownHostsFile": server.known_hosts, **more,
+    }  # fmt: skip
     return f"Host {name}\n" + "".join(f"  {k} {v}\n" for k, v in options.items() if v is not None)
 
 

@@ -57,15 +57,6 @@ def test_close_unblocks_a_reader_in_another_thread(transport):
     assert read == [b""]
 
 
-def test_many_streams_share_a_connection(transport):
-    streams = [transport.open(["-c", ECHO]) for _ in range(8)]
-    for number, stream in enumerate(streams):
-        stream.write([b"number %d" % number])
-    assert [stream.read(100) for stream in streams] == [b"number %d" % i for i in range(8)]
-    for stream in streams:
-        stream.close()
-
-
 @pytest.mark.parametrize(
     "start", [pytest.param(start_sshd, marks=pytest.mark.sshd), start_asyncssh]
 )

@@ -34,20 +34,6 @@ def test_put_by_sftp_needs_no_python(ssh_server, tmp_path, ten_mb):
     transport.close()
 
 
-def test_put_replaces_a_longer_file(transport, tmp_path):
-    source, target = tmp_path / "source", tmp_path / "target"
-    source.write_bytes(b"short")
-    target.write_bytes(b"much longer than that")
-    transport.put(source, str(target))
-    assert target.read_bytes() == b"short"
-
-
-def test_put_copies_an_empty_file(transport, tmp_path):
-    (tmp_path / "empty").touch()
-    transport.put(tmp_path / "empty", str(tmp_path / "copy"))
-    assert (tmp_path / "copy").read_bytes() == b""
-
-
 def test_put_behind_a_wrapper_goes_to_the_files_that_python_sees(ssh_server, tmp_path, ten_mb):
     # The wrapper stands for a container: Python sees its folder elsewhere than SFTP does.
     wrapper = f"cd {tmp_path} && {sys.executable}"

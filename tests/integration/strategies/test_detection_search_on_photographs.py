@@ -37,7 +37,7 @@ def detector(shared_data: Path, name: str) -> Callable[[Sample], Detections]:
     return lambda sample: reader.read(tuple(model.run(fastestdet_input(sample[..., ::-1]))))
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_few_device_queries_find_a_difference_near_each_photograph(shared_data: Path) -> None:
     original = detector(shared_data, "fastestdet_fp32")
     deployed = detector(shared_data, "fastestdet_int8_perchannel")

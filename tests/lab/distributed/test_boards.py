@@ -88,9 +88,7 @@ def shard(opening: Opening) -> Shard:
     return Shard(opening, "place", "search", ["1"])
 
 
-def test_a_shard_of_another_campaign_leaves_devices_and_notices_alone(
-    host: BoardHost, made: Boards
-) -> None:
+def test_a_shard_of_another_campaign_leaves_devices_and_notices_alone(host, made) -> None:
     host.open(FIRST, never)
     host._open.reporter.notice("kept")
     done = host.do(shard(SECOND), never)
@@ -107,9 +105,7 @@ def test_a_shard_of_another_campaign_leaves_devices_and_notices_alone(
 
 
 @pytest.mark.parametrize("how", ["close", "end"])
-def test_devices_that_are_being_opened_are_given_back_when_it_stops(
-    host: BoardHost, made: Boards, how: str
-) -> None:
+def test_devices_that_are_being_opened_are_given_back_when_it_stops(host, made, how) -> None:
     made.may_open.clear()  # as for a place of labgrid that another one has
     errors: list[BaseException] = []
 
@@ -147,9 +143,7 @@ def test_what_is_no_longer_wanted_is_not_opened(host: BoardHost, made: Boards) -
 
 
 @pytest.mark.parametrize("error", [StoreError("no keys"), UsageError("no psycopg")])
-def test_a_store_that_cannot_be_opened_here_may_be_elsewhere(
-    host: BoardHost, made: Boards, error: EdgeFlareError
-) -> None:
+def test_a_store_that_cannot_be_opened_here_may_be_elsewhere(host, made, error) -> None:
     made.store_error = error
     done = host.do(shard(FIRST), never)
     assert done.is_away
@@ -157,9 +151,7 @@ def test_a_store_that_cannot_be_opened_here_may_be_elsewhere(
     assert made.log == ["open first", "close first"]
 
 
-def test_models_that_do_not_fit_are_the_problem_of_this_worker(
-    host: BoardHost, made: Boards
-) -> None:
+def test_models_that_do_not_fit_are_the_problem_of_this_worker(host, made) -> None:
     made.problem = UsageError("other classes")
     assert host.open(FIRST, never).problem is made.problem
     done = host.do(shard(FIRST), never)
@@ -180,9 +172,7 @@ def test_devices_without_a_shard_for_long_are_given_back_and_opened_again(made: 
     assert made.log[-1] == "close first"
 
 
-def test_a_file_that_cannot_be_read_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, monkeypatch) -> None:
     def refuse(file: Path) -> str:
         raise PermissionError(13, "Permission denied", str(file))
 

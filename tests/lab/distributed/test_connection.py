@@ -77,9 +77,7 @@ def test_the_files_of_tls_are_three_that_exist(tmp_path: Path) -> None:
     Tls(file, file, file).check()
 
 
-def test_a_key_that_others_may_read_is_named_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_key_that_others_may_read_is_named_once(tmp_path, capsys) -> None:
     key = tmp_path / "key.pem"
     key.touch()
     scheduler = HostsSettings(dask="tls://lab:8786", tls_key=key)
@@ -90,9 +88,7 @@ def test_a_key_that_others_may_read_is_named_once(
         assert capsys.readouterr().err.count(f"chmod 600 {key}") == notes
 
 
-def test_a_cluster_that_cannot_be_loaded_is_told_with_its_distribution(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_cluster_that_cannot_be_loaded_is_told_with_its_distribution(monkeypatch) -> None:
     plugins.load.cache_clear()
     monkeypatch.setitem(sys.modules, "edgeflare_lab.distributed.cli", None)
     scheduler = HostsSettings(dask="tls://lab:8786")

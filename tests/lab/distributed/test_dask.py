@@ -9,7 +9,6 @@ import pytest
 from campaigns import all_of, finished
 from command import DEMO, DEMO_PAIR, edgeflare
 from dask_lab import Authority, Lab, Process, demo, device, lab, wait_for
-from postgres_server import PostgresServer
 
 from edgeflare import CampaignConfig, UsageError, resume_campaign, run_campaign
 from edgeflare.campaign import Notice, survey_alone
@@ -150,9 +149,8 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path, one_process) -> None:
     assert unlike(tmp_path / "two", one_process["long"]) == []
 
 
-def test_ctrl_c_keeps_what_is_found_and_the_devices_are_free_again(
-    tmp_path: Path, one_process
-) -> None:
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_found_and_the_devices_are_free_again(tmp_path, one_process) -> None:
     with lab(tmp_path, "a", "b") as made:
         run = run_long(made, tmp_path / "two")
         assert run.end(signal.SIGINT) == 130
@@ -350,9 +348,7 @@ def test_a_port_that_nothing_listens_on_and_one_without_tls(tmp_path: Path) -> N
         made.scheduler.end()
 
 
-def test_a_worker_on_another_host_needs_a_database(
-    tmp_path: Path, postgres_server: PostgresServer, one_process
-) -> None:
+def test_a_worker_on_another_host_needs_a_database(tmp_path, postgres_server, one_process) -> None:
     elsewhere = ("unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "-")
     tried = subprocess.run([*elsewhere, "true"], check=False, capture_output=True)
     if tried.returncode:
@@ -388,9 +384,7 @@ def test_a_worker_of_another_version_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_stopped_gives_its_seeds_to_the_others(
-    tmp_path: Path, one_process
-) -> None:
+def test_a_worker_that_is_stopped_gives_its_seeds_to_the_others(tmp_path, one_process) -> None:
     with lab(tmp_path, "a", "b") as made:
         run = run_long(made, tmp_path / "two")
         assert made.processes[1].end(signal.SIGTERM) == 0, made.processes[1].text
@@ -419,9 +413,7 @@ sys.exit(child.wait())
 
 
 @pytest.mark.slow
-def test_seeds_of_a_worker_whose_board_is_lost_go_to_the_others(
-    tmp_path: Path, one_process
-) -> None:
+def test_seeds_of_a_worker_whose_board_is_lost_go_to_the_others(tmp_path, one_process) -> None:
     (tmp_path / "frail.py").write_text(FRAIL)
     cut = tmp_path / "cut"
     python = f"{sys.executable} {tmp_path / 'frail.py'} {cut} {sys.executable}"

@@ -54,9 +54,7 @@ def test_the_stated_python_wins(tmp_path: Path) -> None:
         ("#!/usr/bin/env python3", "{bin}/python3"),
     ],
 )
-def test_the_client_on_path_knows_its_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_line: str, expected: str
-) -> None:
+def test_the_client_on_path_knows_its_python(tmp_path, monkeypatch, first_line, expected) -> None:
     client = script(tmp_path / "lg" / "bin" / "labgrid-client", f"{first_line}\n")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "labgrid-client").symlink_to(client)
@@ -64,9 +62,7 @@ def test_the_client_on_path_knows_its_python(
     assert find_python(PLACE) == expected.format(bin=client.parent)
 
 
-def test_without_labgrid_it_says_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_labgrid_it_says_how_to_install_it(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InventoryError, match="pi4; install"):
         connect(Device(name="board", labgrid=PLACE))
@@ -83,14 +79,9 @@ def test_a_client_that_crashes_is_quoted(tmp_path: Path) -> None:
 
 
 SERVICE: dict[str, Any] = {
-    "name": "n",
-    "available": True,
-    "proxy": False,
-    "address": "h",
-    "port": 1,
-    "username": "root",
+    "name": "n", "available": True, "proxy": False, "address": "h", "port": 1, "username": "root",
     "password": None,
-}
+}  # fmt: skip
 AWAY = SERVICE | {"available": False}
 
 
@@ -109,9 +100,7 @@ def holding(path: Path, *services: dict[str, Any]) -> Path:
         ([SERVICE | {"address": "-oProxyCommand=x"}], InventoryError, "NetworkService"),
     ],
 )
-def test_services_that_can_not_be_used(
-    tmp_path: Path, services: list[dict[str, Any]], kind: type[Exception], sentence: str
-) -> None:
+def test_services_that_can_not_be_used(tmp_path, services, kind, sentence) -> None:
     with pytest.raises(kind, match=sentence):
         connect(on(holding(tmp_path / "python", *services)))
 
@@ -152,9 +141,7 @@ def test_a_python_without_labgrid() -> None:
         ({"reason": "refused", "detail": "why"}, DeviceError, "acquired: why"),
     ],
 )
-def test_each_failure_is_one_sentence(
-    event: dict[str, Any], kind: type[Exception], sentence: str
-) -> None:
+def test_each_failure_is_one_sentence(event, kind, sentence) -> None:
     error = failure("x", {"coordinator": "c:1", "waited_s": 0, **event})
     assert type(error) is kind
     with pytest.raises(kind, match=sentence):
@@ -209,9 +196,7 @@ def test_waits_of_one_block_end_together_and_no_others(tmp_path: Path) -> None:
             stays.result(30)
 
 
-def test_labgrid_that_cannot_be_loaded_stops_its_own_boards_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_labgrid_that_cannot_be_loaded_stops_its_own_boards_alone(monkeypatch, tmp_path) -> None:
     plugins.load.cache_clear()
     monkeypatch.setitem(sys.modules, "edgeflare_lab.labgrid.transport", None)
     for use in (connect, lambda device: held_place(device).__enter__()):

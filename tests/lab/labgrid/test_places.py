@@ -239,9 +239,7 @@ def test_a_lab_that_is_restarted(lab: Lab, victim: str, monkeypatch: pytest.Monk
     HeldPlace.acquire(wanted(lab), "board").release()
 
 
-def test_a_coordinator_that_is_gone_for_long_is_a_loss(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_coordinator_that_is_gone_for_long_is_a_loss(lab, monkeypatch) -> None:
     monkeypatch.setattr(places, "GRACE_S", 1.0)
     held = HeldPlace.acquire(wanted(lab), "board")
     lab.kill("coordinator")
@@ -257,9 +255,7 @@ def test_a_coordinator_that_is_gone_for_long_is_a_loss(
 
 
 @pytest.mark.parametrize("seconds", [0.5, 60.0])
-def test_a_coordinator_that_is_out_of_reach_for_a_while(
-    lab: Lab, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_coordinator_that_is_out_of_reach_for_a_while(lab, seconds, monkeypatch) -> None:
     """A short time is bridged; after a longer one the place is given back when it can be."""
     monkeypatch.setattr(places, "GRACE_S", seconds)
     monkeypatch.setattr(places, "_RELEASE_S", 0.5)

@@ -47,9 +47,7 @@ def test_no_such_bucket(s3_place: str) -> None:
         ({"AWS_ACCESS_KEY_ID": ""}, "credentials; set AWS_ACCESS_KEY_ID"),
     ],
 )
-def test_nothing_to_reach(
-    s3_place: str, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], sentence: str
-) -> None:
+def test_nothing_to_reach(s3_place, monkeypatch, variables, sentence) -> None:
     for name, value in variables.items():
         if value:
             monkeypatch.setenv(name, value)
@@ -101,13 +99,7 @@ def _check_from(server: str, requests: str) -> None:
         (("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "right to read"),
     ],
 )
-def test_refused(
-    checked_rights: dict[str, str],
-    s3_place: str,
-    monkeypatch: pytest.MonkeyPatch,
-    own: tuple[str, ...],
-    sentence: str,
-) -> None:
+def test_refused(checked_rights, s3_place, monkeypatch, own, sentence) -> None:
     for name in own:
         monkeypatch.setenv(name, checked_rights[name])
     assert sentence in refusal(s3_place)
@@ -121,9 +113,7 @@ def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "`pip install 'edgeflare[s3]'`" in refusal("s3://bucket/c")
 
 
-def test_what_could_not_be_written_is_written_later(
-    tmp_path: Path, s3_place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_could_not_be_written_is_written_later(tmp_path, s3_place, monkeypatch) -> None:
     monkeypatch.setattr(objects, "_ATTEMPTS", 1)
     seeds = [SeedInput(str(value), np.full((2, 2, 1), value, np.uint8)) for value in range(40)]
     with Store.create(tmp_path / "c", {"seed": 1}, samples=s3_place) as store:

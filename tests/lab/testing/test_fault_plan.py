@@ -113,14 +113,10 @@ def test_what_is_no_fault_is_refused(wrong: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"faults": -1},
-        {"span": 0},
-        {"spare": -1},
-        {"longest_delay_s": -1.0},
-        {"kinds": ["melt"]},
+        {"faults": -1}, {"span": 0}, {"spare": -1}, {"longest_delay_s": -1.0}, {"kinds": ["melt"]},
         {"kinds": []},
     ],
-)
+)  # fmt: skip
 def test_what_draws_no_plan_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="plan"):
         FaultPlan(1, **wrong)

@@ -13,14 +13,9 @@ from edgeflare_lab.virtual.build import build_key, ensure_build, read_build, rem
 from edgeflare_lab.virtual.tools import BuildLog, ToolError, run_tool
 
 FACTS = {
-    "folder": "",
-    "debian": "12.1",
-    "kernel": "6.1",
-    "libraries": {"numpy": "2.0"},
-    "mirror": "http://one.test",
-    "built_s": 1.5,
-    "image_mb": 300,
-}
+    "folder": "", "debian": "12.1", "kernel": "6.1", "libraries": {"numpy": "2.0"},
+    "mirror": "http://one.test", "built_s": 1.5, "image_mb": 300,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -65,9 +60,7 @@ def test_half_a_build_is_none(lost: str, cache: Path) -> None:
 
 @pytest.mark.parametrize("name", ["vmlinuz", "initrd", "disk.img", "build.json"])
 @pytest.mark.parametrize("content", [b"", b"cut", b"\xff" * 8, None], ids=repr)
-def test_a_damaged_build_is_made_anew(
-    name: str, content: bytes | None, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_build_is_made_anew(name, content, cache, monkeypatch) -> None:
     monkeypatch.setattr(build, "_make", lambda work, *_: fill(work / "out"))
     made, new = ensure_build(BoardSettings(), silent)
     assert new
@@ -107,9 +100,7 @@ def test_two_at_once_build_once(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(made) == 2
 
 
-def test_a_build_that_fails_leaves_nothing_but_its_log(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_fails_leaves_nothing_but_its_log(cache, monkeypatch) -> None:
     (cache / "building-killed").mkdir(parents=True)
 
     def make(work: Path, *_: object) -> Path:

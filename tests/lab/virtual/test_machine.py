@@ -36,9 +36,7 @@ def other() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_a_pid_file_that_another_process_fits_by_chance_deceives_nobody(
-    tmp_path: Path, other: subprocess.Popen[bytes]
-) -> None:
+def test_a_pid_file_that_another_process_fits_by_chance_deceives_nobody(tmp_path, other) -> None:
     (tmp_path / "qemu.pid").write_text(f"{other.pid}\n")
     machine = Machine(tmp_path)
     assert machine.pid() is None
@@ -54,9 +52,7 @@ def test_a_stale_pid_file_is_no_machine(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [SLEEP, STUBBORN])
-def test_a_machine_is_found_and_ended(
-    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_is_found_and_ended(code, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(machine_module, "_STOP_S", 0.5 if code == STUBBORN else 30)
     pid_file = tmp_path / "qemu.pid"
     with started(code, "-pidfile", str(pid_file)) as process:

@@ -52,9 +52,7 @@ def test_the_usual_port_is_known_without_its_number(boards: Path) -> None:
     assert subprocess.run(words, capture_output=True).returncode == 0
 
 
-def test_a_board_that_was_refused_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_board_that_was_refused_leaves_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(board, "check_qemu", lambda: None)

@@ -27,9 +27,7 @@ def put(folder: Path, *names: str) -> None:
         (folder / name).touch(mode=0o755)
 
 
-def test_all_that_is_missing_is_named_in_one_command_line(
-    bare: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_that_is_missing_is_named_in_one_command_line(bare, monkeypatch) -> None:
     put(bare, "apt-get", "apt-cache", "dpkg-deb", "tar")
     monkeypatch.setattr(needs, "pip_command", lambda: None)
     with pytest.raises(DeviceError) as caught:

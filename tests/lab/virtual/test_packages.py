@@ -1,7 +1,6 @@
 """Where the board's packages come from: the mirror that apt means, or the one that is given."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -66,9 +65,7 @@ Components: main
         ("debian.list", "deb [arch=amd64] http://one.test/debian bookworm main contrib\n"),
     ],
 )
-def test_apt_reads_its_own_sources(
-    file: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_apt_reads_its_own_sources(file, text, tmp_path, monkeypatch) -> None:
     parts = tmp_path / "parts"
     parts.mkdir()
     (parts / file).write_text(text)

@@ -5,17 +5,16 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from virtual_board import VirtualBoard, within
 
 from edgeflare.devices import Device, connect, device_status, load_inventory
-from edgeflare.errors import HostKeyError, UnreachableError
+from edgeflare.errors import UnreachableError
 from edgeflare_lab.virtual import BoardSettings, BoardStatus, board_down, board_status, board_up
 from edgeflare_lab.virtual.rootfs import LIBRARIES, host_versions
 
-pytestmark = [pytest.mark.virtual, pytest.mark.extended]
+pytestmark = pytest.mark.virtual
 
 FACTS = """
 import importlib.metadata, json, os, platform, time
@@ -64,6 +63,7 @@ def run(device: Device, code: str) -> str:
     return done.stdout.decode()
 
 
+@pytest.mark.extended
 def test_it_is_an_arm64_debian_with_this_machine_s_libraries(virtual_board: VirtualBoard) -> None:
     before = time.time()
     facts = json.loads(run(virtual_board.device, f"LIBRARIES = {LIBRARIES!r}\n{FACTS}"))
@@ -76,6 +76,7 @@ def test_it_is_an_arm64_debian_with_this_machine_s_libraries(virtual_board: Virt
     assert facts["versions"] == host_versions()
 
 
+@pytest.mark.extended
 def test_it_is_in_every_inventory_and_answers(virtual_board: VirtualBoard) -> None:
     with within(virtual_board.environment):
         assert load_inventory()["virtual"] == virtual_board.device
@@ -83,20 +84,18 @@ def test_it_is_in_every_inventory_and_answers(virtual_board: VirtualBoard) -> No
     assert report.runtimes == {name: host_versions()[name] for name in LIBRARIES if name != "numpy"}
 
 
+@pytest.mark.slow
 def test_root_may_enter_by_the_same_key_and_delay_the_link(virtual_board: VirtualBoard) -> None:
     assert run(virtual_board.root, "import os; print(os.getuid())").strip() == "0"
     assert "netem" in run(virtual_board.root, DELAY)
 
 
+@pytest.mark.slow
 def test_it_reaches_nothing_itself(virtual_board: VirtualBoard) -> None:
     assert run(virtual_board.device, REACH) == ""
 
 
-def test_its_host_key_is_checked(virtual_board: VirtualBoard, tmp_path: Path) -> None:
-    with pytest.raises(HostKeyError, match="unknown"):
-        connect(virtual_board.device.model_copy(update={"known_hosts": tmp_path / "empty"}))
-
-
+@pytest.mark.extended
 def test_up_on_a_board_that_is_up_leaves_it_alone(virtual_board: VirtualBoard) -> None:
     with within(virtual_board.environment):
         before = board_status()
@@ -120,6 +119,7 @@ def second(virtual_board: VirtualBoard) -> Iterator[BoardStatus]:
         assert board_status().running
 
 
+@pytest.mark.slow
 def test_a_killed_board_comes_back_fresh_on_its_port_with_its_keys(second: BoardStatus) -> None:
     device, pid = second.device, second.pid
     assert device is not None

@@ -105,9 +105,7 @@ def test_a_board_whose_first_up_was_killed_is_not_called_unmade(boards: Path) ->
     assert f"booting (process {process.pid})" in shown.stdout
 
 
-def test_a_stopped_board_is_no_fault_of_the_inventory(
-    stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_board_is_no_fault_of_the_inventory(stopped, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     write_entry(stopped, board_device(stopped, "attic", 2222), "ssh-ed25519 AAAA")
@@ -119,9 +117,7 @@ def test_a_stopped_board_is_no_fault_of_the_inventory(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
-def test_another_user_s_board_keeps_nobody_from_the_other_devices(
-    stopped: Path, tmp_path: Path
-) -> None:
+def test_another_user_s_board_keeps_nobody_from_the_other_devices(stopped, tmp_path) -> None:
     from edgeflare.devices import load_inventory
 
     (tmp_path / "mine.toml").write_text('[devices.zero]\nhost = "zero"\n')
@@ -160,9 +156,7 @@ def test_keys_where_apt_cannot_name_them_are_refused(boards: Path, tmp_path: Pat
     assert "with a space" in done.stderr
 
 
-def test_a_state_folder_that_cannot_be_made_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_folder_that_cannot_be_made_is_reported(tmp_path, monkeypatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("edgeflare_lab.virtual.board.check_qemu", lambda: None)

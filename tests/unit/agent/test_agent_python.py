@@ -11,13 +11,9 @@ PACKAGE = Path(edgeflare_agent.__file__).parent
 
 def vermin(target: str, *paths: Path) -> subprocess.CompletedProcess[str]:
     program = [
-        sys.executable,
-        "-c",
-        "from vermin import main; main()",
-        "--no-tips",
-        "--eval-annotations",
+        sys.executable, "-c", "from vermin import main; main()", "--no-tips", "--eval-annotations",
         "-vv",
-    ]
+    ]  # fmt: skip
     return subprocess.run(
         [*program, f"--target={target}", *map(str, paths)], capture_output=True, text=True
     )

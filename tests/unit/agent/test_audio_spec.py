@@ -55,24 +55,15 @@ def test_a_senseless_spec_is_refused(change, words) -> None:  # type: ignore[no-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"stride": 0}, "stride"),
-        ({"window": 1}, "window"),
-        ({"fft": 256}, "window's 480"),
-        ({"fft": 10**9}, "most 8192"),
-        ({"bands": 0}, "bands"),
-        ({"coefficients": 41}, "40 bands"),
-        ({"low_hz": 5000.0}, "low_hz"),
-        ({"high_hz": 8001.0}, "16000 Hz"),
-        ({"high_hz": float("inf")}, "finite"),
-        ({"mel_scale": "bark"}, "mel_scale"),
-        ({"mel_slopes": "bark"}, "mel_slopes"),
-        ({"spectrum": "phase"}, "spectrum"),
-        ({"log": "log2"}, "log must"),
-        ({"log_offset": 0.0}, "least 1e-30"),
-        ({"dynamic_range": -1.0}, "dynamic_range"),
-        ({"dct": "ortho"}, "dct"),
+        ({"stride": 0}, "stride"), ({"window": 1}, "window"), ({"fft": 256}, "window's 480"),
+        ({"fft": 10**9}, "most 8192"), ({"bands": 0}, "bands"), ({"coefficients": 41}, "40 bands"),
+        ({"low_hz": 5000.0}, "low_hz"), ({"high_hz": 8001.0}, "16000 Hz"),
+        ({"high_hz": float("inf")}, "finite"), ({"mel_scale": "bark"}, "mel_scale"),
+        ({"mel_slopes": "bark"}, "mel_slopes"), ({"spectrum": "phase"}, "spectrum"),
+        ({"log": "log2"}, "log must"), ({"log_offset": 0.0}, "least 1e-30"),
+        ({"dynamic_range": -1.0}, "dynamic_range"), ({"dct": "ortho"}, "dct"),
     ],
-)
+)  # fmt: skip
 def test_senseless_parameters_of_a_spectrum_are_refused(change, words) -> None:  # type: ignore[no-untyped-def]
     assert KWS.mel
     spec = KWS._replace(mel=KWS.mel._replace(**change))

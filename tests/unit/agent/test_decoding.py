@@ -190,18 +190,13 @@ def test_exp_is_exp() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"kind": "beam"}, "tokens, ctc"),
-        ({"vocabulary": "abc"}, "vocabulary must"),
-        ({"vocabulary": []}, "vocabulary must"),
-        ({"vocabulary": [1]}, "vocabulary must"),
-        ({"blank": 4}, "token, 0"),
-        ({"blank": True}, "blank must"),
-        ({"space": ""}, "space must"),
-        ({"bytes": 1}, "bytes must"),
-        ({"text_tokens": 5}, "vocabulary's 4"),
+        ({"kind": "beam"}, "tokens, ctc"), ({"vocabulary": "abc"}, "vocabulary must"),
+        ({"vocabulary": []}, "vocabulary must"), ({"vocabulary": [1]}, "vocabulary must"),
+        ({"blank": 4}, "token, 0"), ({"blank": True}, "blank must"), ({"space": ""}, "space must"),
+        ({"bytes": 1}, "bytes must"), ({"text_tokens": 5}, "vocabulary's 4"),
         ({"beam": 3}, "'beam'"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_entry_is_named(change: dict[str, Any], sentence: str) -> None:
     right = {"kind": "ctc", "vocabulary": list(LETTERS)}
     assert Decoder.from_json(right).vocabulary == LETTERS
@@ -238,9 +233,7 @@ PPOCR = {"character": "a\nb\n\u4e2d"}
     [(5, ("", "a", "b", "\u4e2d", " ")), (4, ("", "a", "b", "\u4e2d"))],
     ids=["with a space", "without"],
 )
-def test_the_symbols_in_a_file_of_ppocr_are_a_decoder(
-    count: int, vocabulary: tuple[str, ...], end: str
-) -> None:
+def test_the_symbols_in_a_file_of_ppocr_are_a_decoder(count, vocabulary, end) -> None:
     output = TensorInfo("softmax_0.tmp_0", (None, None, count), "float32")
     metadata = {"character": PPOCR["character"].replace("\n", end) + end}
     decoder = decoder_in(metadata, "rec.onnx", [output])

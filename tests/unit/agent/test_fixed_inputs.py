@@ -69,9 +69,7 @@ def test_inputs_that_are_searched_together_are_parts_of_a_picture() -> None:
         ([MASK, MASK._replace(name="b")], ("mask", "b"), "take images"),
     ],
 )
-def test_inputs_that_are_no_pictures_of_one_size_are_refused(
-    inputs: list[TensorInfo], names: tuple[str, ...], words: str
-) -> None:
+def test_inputs_that_are_no_pictures_of_one_size_are_refused(inputs, names, words) -> None:
     with pytest.raises(RequestError, match=words):
         FixedInputs.of(inputs, GivenInputs(names))
 
@@ -100,9 +98,7 @@ def test_a_model_of_one_input_needs_nothing() -> None:
         (None, {"image": SIZES, "mask": SIZES, "size": SIZES}, "inputs"),
     ],
 )
-def test_what_is_missing_or_unknown_is_named(
-    name: str | None, fixed: dict[str, np.ndarray], words: str
-) -> None:
+def test_what_is_missing_or_unknown_is_named(name, fixed, words) -> None:
     with pytest.raises(RequestError, match=words):
         FixedInputs.of([IMAGE, MASK, SIZE], GivenInputs(() if name is None else (name,), fixed))
 
@@ -136,8 +132,6 @@ def test_numbers_are_cast_where_nothing_is_lost_of_their_meaning() -> None:
         (np.array([["a", "b"]]), MASK, "input mask"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(
-    array: np.ndarray, info: TensorInfo, words: str
-) -> None:
+def test_arrays_that_do_not_fit_are_refused(array, info, words) -> None:
     with pytest.raises(RequestError, match=words):
         as_stored(array, info)

@@ -11,17 +11,9 @@ from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import InputSpec, TensorInfo, is_batch_open
 
 GOOD = InputSpec(
-    shape=(1, 4, 6, 3),
-    dtype="int8",
-    size=(4, 6),
-    channels=3,
-    color="BGR",
-    scale=(1, 255),
-    mean=(0.4, 0.5, 0.6),
-    std=(0.2,),
-    resize="bilinear",
-    quantization=(0.01, -3),
-)
+    shape=(1, 4, 6, 3), dtype="int8", size=(4, 6), channels=3, color="BGR", scale=(1, 255),
+    mean=(0.4, 0.5, 0.6), std=(0.2,), resize="bilinear", quantization=(0.01, -3),
+)  # fmt: skip
 tensors = st.builds(
     TensorInfo,
     name=st.text(),
@@ -76,15 +68,10 @@ def test_a_spec_that_makes_no_sense_is_refused_by_field(change: dict[str, Any], 
 @pytest.mark.parametrize(
     "data",
     [
-        {},
-        [],
-        None,
-        {**GOOD.to_json(), "shape": None},
-        {**GOOD.to_json(), "size": [1]},
-        {**GOOD.to_json(), "shape": [float("inf")]},
-        {**GOOD.to_json(), "mean": ["much"]},
+        {}, [], None, {**GOOD.to_json(), "shape": None}, {**GOOD.to_json(), "size": [1]},
+        {**GOOD.to_json(), "shape": [float("inf")]}, {**GOOD.to_json(), "mean": ["much"]},
     ],
-)
+)  # fmt: skip
 def test_anything_else_is_no_spec(data: Any) -> None:
     with pytest.raises(RequestError, match="input spec"):
         InputSpec.from_json(data)
@@ -100,7 +87,5 @@ def test_anything_else_is_no_spec(data: Any) -> None:
         ([], False),
     ],
 )
-def test_an_open_first_axis_of_an_input_is_the_batch(
-    shapes: list[tuple[int | None, ...]], expected: bool
-) -> None:
+def test_an_open_first_axis_of_an_input_is_the_batch(shapes, expected) -> None:
     assert is_batch_open([TensorInfo("x", shape, "float32") for shape in shapes]) is expected

@@ -24,9 +24,7 @@ from edgeflare_agent import install_hints
         ((3, 11), "armv8l", ("tflite-runtime", "numpy<2")),
     ],
 )
-def test_tflite_package_depends_on_python_and_machine(
-    version: tuple[int, int], machine: str, packages: tuple[str, ...]
-) -> None:
+def test_tflite_package_depends_on_python_and_machine(version, machine, packages) -> None:
     assert install_hints.tflite_packages(version, machine) == packages
 
 
@@ -61,18 +59,14 @@ def own_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
 
 
-def test_command_is_this_interpreters_pip(
-    own_python: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_is_this_interpreters_pip(own_python, monkeypatch) -> None:
     monkeypatch.setattr(sys, "executable", "/opt/my python/bin/python3")
     assert shlex.split(command_in(install_hints.how_to_install("tflite-runtime", "numpy<2"))) == [
         "/opt/my python/bin/python3", "-m", "pip", "install", "tflite-runtime", "numpy<2",
     ]  # fmt: skip
 
 
-def test_a_python_of_the_system_gets_an_environment_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_python_of_the_system_gets_an_environment_of_its_own(tmp_path, monkeypatch) -> None:
     (tmp_path / "EXTERNALLY-MANAGED").write_text("[externally-managed]\n")
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)

@@ -163,9 +163,7 @@ def test_the_sample_is_left_as_it_was() -> None:
         (image(5, 6), "6; .*`resize`"),
     ],
 )
-def test_a_sample_that_does_not_fit_is_refused_with_both_sizes(
-    sample: np.ndarray, words: str
-) -> None:
+def test_a_sample_that_does_not_fit_is_refused_with_both_sizes(sample, words) -> None:
     with pytest.raises(RequestError, match=words):
         prepare(sample, COLOUR)
 

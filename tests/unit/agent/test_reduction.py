@@ -75,19 +75,13 @@ def test_announced_shapes_are_those_that_come() -> None:
 @pytest.mark.parametrize(
     ("keep", "words"),
     [
-        ({"count": 0}, "from 1"),
-        ({"count": True}, "from 1"),
-        ({"scores": 2}, "2 outputs"),
-        ({"axis": [2]}, "2 outputs"),
-        ({"axis": [2, -1]}, "from 0"),
-        ({"axis": [3, 1]}, "output 'head'"),
-        ({"axis": [2, 2]}, "axes, 4"),
-        ({"axis": [None, 1]}, "anchors"),
-        ({"rows": [5, 4]}, "rows must"),
-        ({"rows": [4, 9]}, "output 'head'"),
-        ({"most": 3}, "'most'"),
+        ({"count": 0}, "from 1"), ({"count": True}, "from 1"), ({"scores": 2}, "2 outputs"),
+        ({"axis": [2]}, "2 outputs"), ({"axis": [2, -1]}, "from 0"),
+        ({"axis": [3, 1]}, "output 'head'"), ({"axis": [2, 2]}, "axes, 4"),
+        ({"axis": [None, 1]}, "anchors"), ({"rows": [5, 4]}, "rows must"),
+        ({"rows": [4, 9]}, "output 'head'"), ({"most": 3}, "'most'"),
     ],
-)
+)  # fmt: skip
 def test_nonsense_is_refused_by_its_field(keep: dict[str, Any], words: str) -> None:
     with pytest.raises(RequestError, match=words):
         reduction(HEAD, BOXES, **{"count": 5, "axis": [2, 1], **keep})

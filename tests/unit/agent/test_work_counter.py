@@ -49,13 +49,8 @@ def test_busy_time_is_exact_and_counts_the_request_under_way(clock: Clock) -> No
 def test_an_id_is_new_once() -> None:
     seen = SeenIds()
     assert [seen.add(id_) for id_ in (1, "1", 2, 1, "1", 3)] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-        True,
-    ]
+        True, True, True, False, False, True,
+    ]  # fmt: skip
 
 
 def test_ids_are_kept_within_bounds() -> None:

@@ -8,24 +8,12 @@ import pytest
 
 API = Path(__file__).resolve().parents[3] / "docs" / "reference" / "api"
 PACKAGES = (
-    "edgeflare",
-    "edgeflare.analysis",
-    "edgeflare.assertions",
-    "edgeflare_bench",
-    "edgeflare.campaign",
-    "edgeflare.devices",
-    "edgeflare_lab.distributed",
-    "edgeflare.explanation",
-    "edgeflare_whitebox",
-    "edgeflare.nightly",
-    "edgeflare.repair",
-    "edgeflare.reports",
-    "edgeflare.strategies",
-    "edgeflare_lab.testing",
-    "edgeflare_lab.virtual",
-    "edgeflare_agent.runtimes",
-    "edgeflare_mutators",
-)
+    "edgeflare", "edgeflare.analysis", "edgeflare.assertions", "edgeflare_bench",
+    "edgeflare.campaign", "edgeflare.devices", "edgeflare_lab.distributed", "edgeflare.explanation",
+    "edgeflare_whitebox", "edgeflare.nightly", "edgeflare.repair", "edgeflare.reports",
+    "edgeflare.strategies", "edgeflare_lab.testing", "edgeflare_lab.virtual",
+    "edgeflare_agent.runtimes", "edgeflare_mutators",
+)  # fmt: skip
 _ELSEWHERE = {"__version__", "ADDED", "RUNTIMES", "Array", "THREADS"}
 """Names of no use to others, and two that the page of runtimes has in its text."""
 _DIRECTIVE = re.compile(r"^\.\. auto\w+:: ([\w.]+)", re.MULTILINE)

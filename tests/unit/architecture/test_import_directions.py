@@ -41,11 +41,7 @@ LAYERS = (
     {"words/answers", "words/inputs", "words/search"},
     {"answers"},
     {
-        "metrics",
-        "oracles",
-        "transcripts",
-        "detections",
-        "values",
+        "metrics", "oracles", "transcripts", "detections", "values",
     },  # aliases of answers, and distances of samples
     {"models", "devices", "seeds"},
     {"survey"},
@@ -64,7 +60,7 @@ LAYERS = (
     {"assertions", "nightly"},
     {"__init__"},  # the public API
     {"cli", "pytest_plugin"} | ALIASES,  # all but cli stand aside: nothing that runs imports them
-)
+)  # fmt: skip
 """The parts of host/edgeflare, lowest first. A part imports itself and what lies below its layer.
 
 A module of words is a part of its own where stages word notices by it; the others have one layer.
@@ -278,13 +274,9 @@ def _reached(used: Mapping[str, Iterable[str]], start: str) -> set[str]:
 
 
 CHECKS = [
-    between_packages,
-    past_what_is_free,
-    against_the_layers,
-    foreign_to_the_small_roots,
-    imports_of_insides,
-    circles_of_folders,
-]
+    between_packages, past_what_is_free, against_the_layers, foreign_to_the_small_roots,
+    imports_of_insides, circles_of_folders,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -17,14 +17,8 @@ ROOTS = (
     *("agent/edgeflare_agent", "mutators/edgeflare_mutators"),
 )
 HEAVY = {
-    "cv2",
-    "numpy",
-    "onnxruntime",
-    "ai_edge_litert",
-    "paramiko",
-    "pydantic",
-    "sqlalchemy",
-}
+    "cv2", "numpy", "onnxruntime", "ai_edge_litert", "paramiko", "pydantic", "sqlalchemy",
+}  # fmt: skip
 
 LOADED = "import sys, json; import {module}; print(json.dumps(sorted(sys.modules)))"
 

@@ -10,13 +10,8 @@ PROJECT = Path(__file__).resolve().parents[3]
 HOST = PROJECT / "host" / "edgeflare"
 
 DECIDING = (
-    "_internal/exact.py",
-    "_internal/fourier.py",
-    "answers",
-    "metrics.py",
-    "strategies",
-    "survey",
-)
+    "_internal/exact.py", "_internal/fourier.py", "answers", "metrics.py", "strategies", "survey",
+)  # fmt: skip
 """Files and folders of the host whose results decide which inputs are asked about."""
 
 ALLOWED = {
@@ -109,16 +104,12 @@ def test_what_decides_a_search_is_the_same_on_every_processor(path: Path) -> Non
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("a = np.linalg.norm(b)", "np.linalg"),
-        ("a = np.exp(b)", "np.exp"),
-        ("a = b @ c", "@"),
-        ("a = b ** 0.5", "**"),
-        ("from math import tanh", "math.tanh"),
-        ("a = self._rng.uniform(0, 1)", "uniform"),
-        ("import cv2", "cv2"),
+        ("a = np.linalg.norm(b)", "np.linalg"), ("a = np.exp(b)", "np.exp"), ("a = b @ c", "@"),
+        ("a = b ** 0.5", "**"), ("from math import tanh", "math.tanh"),
+        ("a = self._rng.uniform(0, 1)", "uniform"), ("import cv2", "cv2"),
         ("from skimage import metrics", "skimage"),
     ],
-)
+)  # fmt: skip
 def test_each_kind_is_seen(line: str, name: str) -> None:
     assert [found for _, found in unportable(line)] == [name]
 

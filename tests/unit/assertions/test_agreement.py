@@ -68,17 +68,13 @@ def searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         ),
     ],
 )
-def test_it_searches_only_where_a_limit_is_about_that(
-    searching: Callable[..., Searches], stated: dict[str, Any], searched: dict[str, Any]
-) -> None:
+def test_it_searches_only_where_a_limit_is_about_that(searching, stated, searched) -> None:
     found = searching()
     assert_agrees(*PAIR, **stated)
     assert found.calls == [{"device": "local", **searched}]
 
 
-def test_limits_are_read_from_a_campaign_file(
-    searching: Callable[..., Searches], tmp_path: Path
-) -> None:
+def test_limits_are_read_from_a_campaign_file(searching, tmp_path) -> None:
     text = '[limits]\nnew_pairs = false\nbaseline = "last"\n'
     (tmp_path / "campaign.toml").write_text(text)
     found = searching()
@@ -95,9 +91,7 @@ def test_limits_are_read_from_a_campaign_file(
         ("limits = 3", "limits must"),
     ],
 )
-def test_a_file_without_limits_is_refused(
-    searching: Callable[..., Searches], tmp_path: Path, text: str, words: str
-) -> None:
+def test_a_file_without_limits_is_refused(searching, tmp_path, text, words) -> None:
     (tmp_path / "campaign.toml").write_text(text)
     with pytest.raises(UsageError, match=words):
         assert_agrees(*PAIR, limits="campaign.toml")
@@ -106,17 +100,11 @@ def test_a_file_without_limits_is_refused(
 @pytest.mark.parametrize(
     "limits",
     [
-        {},
-        {"max_new_triggers": 0},
-        {"new_pairs": True},
-        {"max_severity": None},
-        {"max_severty": 0.5},
-        "nowhere.toml",
+        {}, {"max_new_triggers": 0}, {"new_pairs": True}, {"max_severity": None},
+        {"max_severty": 0.5}, "nowhere.toml",
     ],
-)
-def test_limits_that_no_search_can_cross_are_refused(
-    searching: Callable[..., Searches], limits: Any
-) -> None:
+)  # fmt: skip
+def test_limits_that_no_search_can_cross_are_refused(searching, limits) -> None:
     found = searching()
     with pytest.raises(UsageError):
         assert_agrees(*PAIR, limits=limits)
@@ -136,9 +124,7 @@ def test_each_campaign_has_a_new_folder(searching: Callable[..., Searches], tmp_
     assert all(one.name.startswith("int8-") for one in folders)
 
 
-def test_in_a_test_it_has_that_tests_folder_and_device(
-    searching: Callable[..., Searches], tmp_path: Path
-) -> None:
+def test_in_a_test_it_has_that_tests_folder_and_device(searching, tmp_path) -> None:
     found = searching()
     test = agreement.RUNNING_TEST
     test.make_folder, test.device = lambda: tmp_path, lambda: "pi4"
@@ -154,9 +140,7 @@ def test_a_busy_device_is_waited_for(searching: Callable[..., Searches]) -> None
     assert len(found.calls) == 3
 
 
-def test_one_that_stays_busy_is_an_error_that_leaves_nothing(
-    searching: Callable[..., Searches], tmp_path: Path
-) -> None:
+def test_one_that_stays_busy_is_an_error_that_leaves_nothing(searching, tmp_path) -> None:
     found = searching(*[DeviceBusyError("pi4: in use by ana")] * 3)
     with pytest.raises(DeviceBusyError, match="was waited"):
         assert_agrees(*PAIR, wait_s=0, folder="kept")
@@ -164,9 +148,7 @@ def test_one_that_stays_busy_is_an_error_that_leaves_nothing(
     assert list((tmp_path / "kept").iterdir()) == []
 
 
-def test_a_failure_is_an_assertion_error_of_one_short_traceback(
-    searching: Callable[..., Searches],
-) -> None:
+def test_a_failure_is_an_assertion_error_of_one_short_traceback(searching) -> None:
     searching(failure="it differs")
     with pytest.raises(AssertionError, match=r"^it differs$"):
         assert_agrees(*PAIR)
@@ -178,9 +160,7 @@ def test_a_failure_is_an_assertion_error_of_one_short_traceback(
     assert len(caught.traceback) == 2
 
 
-def test_the_long_text_of_a_pair_that_looks_wrong_is_wrapped(
-    searching: Callable[..., Searches],
-) -> None:
+def test_the_long_text_of_a_pair_that_looks_wrong_is_wrapped(searching) -> None:
     words = " ".join(["the preprocessing looks wrong on 62 % of the seeds;"] * 9)
     searching(PreflightError(words))
     with pytest.raises(PreflightError) as caught:
@@ -198,9 +178,7 @@ def test_the_users_own_code_stays_in_the_traceback(searching: Callable[..., Sear
     assert len(caught.traceback) > 2
 
 
-def test_a_folder_that_can_not_be_made_is_named(
-    searching: Callable[..., Searches], tmp_path: Path
-) -> None:
+def test_a_folder_that_can_not_be_made_is_named(searching, tmp_path) -> None:
     searching()
     (tmp_path / "file").touch()
     with pytest.raises(agreement.StoreError, match="file/below"):

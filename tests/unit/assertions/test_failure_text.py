@@ -120,9 +120,7 @@ def test_it_names_limit_seed_answers_picture_and_command(tmp_path: Path) -> None
         ({"max_new_triggers": 0, "min_l2": 9.0}, "near.png"),
     ],
 )
-def test_the_worst_input_is_that_of_the_crossed_limit(
-    tmp_path: Path, limits: dict[str, Any], worst: str
-) -> None:
+def test_the_worst_input_is_that_of_the_crossed_limit(tmp_path, limits, worst) -> None:
     folder = campaign(
         tmp_path / "a",
         limits,

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,13 +48,6 @@ def test_deviations_count_above_a_floor_unless_stated_otherwise(tmp_path: Path) 
     assert load_config(write(tmp_path, MINIMAL)).search.margin_floor == 1e-3
     text = MINIMAL + "[search]\nmargin_floor = 0\n"
     assert load_config(write(tmp_path, text)).search.margin_floor == 0
-
-
-def test_flags_win_over_the_file_and_keep_the_rest(tmp_path: Path) -> None:
-    text = MINIMAL + "[search]\nmax_queries = 5\nseed = 3\n"
-    config = load_config(write(tmp_path, text), {"search": {"seed": 4}, "devices": "pi4"})
-    assert (config.search.max_queries, config.search.seed) == (5, 4)
-    assert config.devices == ("pi4",)
 
 
 def test_the_starter_is_valid_with_every_comment_removed(tmp_path: Path) -> None:
@@ -134,9 +126,7 @@ def test_what_a_search_may_never_ask_is_refused(tmp_path: Path, option: str) -> 
     ids=lambda value: str(value[:30] if value else value),
 )
 @pytest.mark.parametrize("read", [load_config, load_nightly, load_inventory, load_suite])
-def test_what_no_setting_can_be_is_reported_of_every_file(
-    tmp_path: Path, read: Callable[[Path], object], data: bytes | None, words: str
-) -> None:
+def test_what_no_setting_can_be_is_reported_of_every_file(tmp_path, read, data, words) -> None:
     path = tmp_path / "file.toml"
     path.mkdir() if data is None else path.write_bytes(data)
     with pytest.raises(UsageError, match=words) as caught:

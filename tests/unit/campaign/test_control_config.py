@@ -8,7 +8,7 @@ from small_models import dense_onnx
 
 from edgeflare.campaign.control import control_config
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
-from edgeflare.statistics import rounded_up, upper_bound
+from edgeflare.statistics import rounded_up
 
 
 def control(**more: Any) -> CampaignConfig:
@@ -33,9 +33,7 @@ def control(**more: Any) -> CampaignConfig:
         ("a.tflite", {"kernels": "reference"}, {"kernels": "default"}),
     ],
 )
-def test_the_originals_own_file_is_computed_in_another_order(
-    file: str, stated: dict[str, Any], in_control: dict[str, Any]
-) -> None:
+def test_the_originals_own_file_is_computed_in_another_order(file, stated, in_control) -> None:
     original = {"path": f"/m/{file}", "options": stated, "output_name": "p"}
     config = control(original=original)
     assert config.original.options == stated
@@ -96,12 +94,3 @@ def test_a_margin_is_rounded_to_one_that_is_no_smaller() -> None:
         *(0.0, 0.0033, 0.0033, 0.1, 0.031, 1.0)
     ]
     assert rounded_up(0.1 + 0.2) == 0.31
-
-
-def test_the_upper_bound_is_the_textbooks() -> None:
-    assert upper_bound(0, 20) == pytest.approx(1 - 0.05 ** (1 / 20), abs=1e-12)
-    assert upper_bound(0, 500) == pytest.approx(0.005973, abs=1e-6)
-    assert upper_bound(1, 10) == pytest.approx(0.394163, abs=1e-6)
-    assert upper_bound(19, 20) == pytest.approx(0.95 ** (1 / 20), abs=1e-12)
-    assert upper_bound(20, 20) == 1.0
-    assert upper_bound(3, 100_000) == pytest.approx(7.7535 / 100_000, rel=1e-3)

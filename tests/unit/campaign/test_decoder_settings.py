@@ -45,12 +45,6 @@ def test_a_flag_states_the_decoder_of_both_models() -> None:
     assert "decoder" not in typed({"output": "transcript"}).values["original"]
 
 
-def test_a_misspelt_entry_is_named(tmp_path: Path) -> None:
-    model = {"path": tmp_path, "decoder": {"vocabulary": "v.txt", "blanks": 1}}
-    with pytest.raises(UsageError, match=r"blanks"):
-        config_from({"original": model, "deployed": model, "seeds": model}, "run")
-
-
 def test_a_misspelt_entry_alone_is_said_not_to_exist() -> None:
     flags = typed({"decoder": ["kin=fastestdet"], "original": "o", "deployed": "d", "seeds": "s"})
     with pytest.raises(UsageError) as error:
@@ -76,9 +70,7 @@ def outputs_of(decoder: dict[str, Any], **metadata: str) -> ModelOutputs:
     "stated",
     [{"background": 0}, {"box": "xyxy"}, {"units": "shares"}, {"outputs": ["scores", "boxes"]}],
 )
-def test_settings_without_a_kind_are_those_of_the_detector_that_is_recognised(
-    stated: dict[str, Any],
-) -> None:
+def test_settings_without_a_kind_are_those_of_the_detector_that_is_recognised(stated) -> None:
     expected = {"kind": "ssd-raw", "outputs": ["scores", "boxes"], **stated}
     found = detector_format(outputs_of(stated))
     assert found.options == DetectorOptions.model_validate(expected)

@@ -117,14 +117,9 @@ def test_partners_are_stored_where_the_first_seeds_arent_they(folder: Path) -> N
     with ExitStack() as stack:
         pair = Pair(pair_config(folder), stack)
         cases = [
-            (None, None, None),
-            (None, 40, None),
-            ("drift", None, None),
-            (None, 31, 32),
-            ("drift", 31, 32),
-            ("margin", None, 32),
-            ("gini", 40, 32),
-        ]
+            (None, None, None), (None, 40, None), ("drift", None, None), (None, 31, 32),
+            ("drift", 31, 32), ("margin", None, 32), ("gini", 40, 32),
+        ]  # fmt: skip
         for measure, limit, expected in cases:
             chosen = pair_config(folder, prioritise=measure, limit=limit)
             others = partner_source(chosen, pair.original)

@@ -4,7 +4,6 @@ import pytest
 
 from edgeflare.campaign.resolution import answered_with
 from edgeflare.campaign.settings.config import SearchConfig
-from edgeflare.types import Task
 
 
 @pytest.mark.parametrize(
@@ -22,9 +21,7 @@ from edgeflare.types import Task
         ("vector", "tolerance", True, "values"),
     ],
 )
-def test_the_task_and_the_oracle_decide(
-    task: Task, oracle: str, audio: bool, answered: str
-) -> None:
+def test_the_task_and_the_oracle_decide(task, oracle, audio, answered) -> None:
     tolerance = 0.1 if oracle == "tolerance" else None
     search = SearchConfig(oracle=oracle, tolerance=tolerance)
     assert answered_with(search, task, audio=audio) == answered

@@ -110,9 +110,7 @@ def test_what_was_interrupted_ends_as_if_it_had_not_been(store: Store, last: int
     assert ids(store) == ["5", "2", "4", "3", "0", "6", "1"]
 
 
-def test_what_ended_right_after_the_seeds_gets_the_same_notices(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_ended_right_after_the_seeds_gets_the_same_notices(store, monkeypatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -137,11 +135,7 @@ def test_an_order_of_other_seeds_is_refused_and_nothing_stored(store: Store) -> 
     config = SeedsConfig(path=Path("seeds"), prioritise="margin")
     with pytest.raises(UsageError, match="6 priorities"):
         store_seeds(
-            Source(),
-            config,
-            store,
-            Reporter(lambda _: None),
-            classes=3,
+            Source(), config, store, Reporter(lambda _: None), classes=3,
             priority=lambda seeds: priority(seeds)[:6],
-        )
+        )  # fmt: skip
     assert not store.seed_count()

@@ -68,9 +68,7 @@ def test_an_interrupted_campaign_keeps_them_too(store: Store) -> None:
     assert [one.queries for one in store.telemetry()] == [1]
 
 
-def test_a_minute_that_is_over_is_written_while_the_campaign_runs(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_minute_that_is_over_is_written_while_the_campaign_runs(store, monkeypatch) -> None:
     monkeypatch.setattr(fleet, "MINUTE_S", 0.02)
     monkeypatch.setattr(fleet, "_DELAY_S", 0.0)
     came = failing(store, monkeypatch, times=2)
@@ -87,9 +85,7 @@ def test_a_minute_that_is_over_is_written_while_the_campaign_runs(
     assert [one.queries for one in store.telemetry()] == [1, 2]
 
 
-def test_a_disk_that_stays_full_is_reported_unless_another_error_is(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_stays_full_is_reported_unless_another_error_is(store, monkeypatch) -> None:
     failing(store, monkeypatch, times=10)
     with pytest.raises(StoreError, match="no space"), telemetry_writer(store, Session("pi4")):
         pass

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
-from command import DEMO
+from benches import demo_suite
 from rich.console import Console
 from shown_numbers import numbers
 
@@ -18,29 +18,13 @@ from edgeflare.cli.display.progress import (
     found,
 )
 from edgeflare.cli.terminal import StopSignal
-from edgeflare_bench import Suite, run_bench
+from edgeflare_bench import run_bench
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[BatchProgress]]:
     """A bench of two cells with what it reported."""
-    pair = {
-        "name": "demo",
-        "original": {"path": DEMO / "original.onnx"},
-        "deployed": {"path": DEMO / "deployed.tflite"},
-        "seeds": {"path": DEMO / "seeds.npz"},
-    }
-    suite = Suite.model_validate(
-        {
-            "name": "tiny",
-            "seeds": 3,
-            "repeats": 2,
-            "max_queries": 200,
-            "timeout_s": 0,
-            "pairs": [pair],
-            "strategies": [{"name": "dflare"}],
-        }
-    )
+    suite = demo_suite({"name": "dflare"}, seeds=3, max_queries=200, timeout_s=0)
     told: list[BatchProgress] = []
     return run_bench(suite, tmp_path_factory.mktemp("bench") / "b", progress=told.append), told
 
@@ -92,9 +76,7 @@ def test_a_cell_that_has_ended_leaves_a_line(bench: tuple[Path, list[BatchProgre
     assert "1: found 3" in text(console)
 
 
-def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(tmp_path, capsys) -> None:
     display = BatchDisplay(PlainProgress(), "cell ", found)
     failing = BatchProgress("demo, dflare, repeat 7", tmp_path, 1, 2)
     for event in (None, Stage("device", "local"), Notice("it can't be run")):
@@ -105,9 +87,7 @@ def test_a_log_has_no_figures_of_a_cell_that_cannot_be_run(
     assert numbers("\n".join(capsys.readouterr().err.splitlines()[:4])) == "1 2 7 2 2 1"
 
 
-def test_how_to_go_on_with_the_whole_bench_is_said_once_and_last(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_how_to_go_on_with_the_whole_bench_is_said_once_and_last(tmp_path, capsys) -> None:
     cell = BatchProgress("demo, dflare, repeat 0", tmp_path, 1, 2)
 
     def interrupted() -> None:

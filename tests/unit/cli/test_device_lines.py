@@ -13,15 +13,8 @@ def lines(devices, width, most=12):
 def test_at_eighty_columns_all_figures_are_there():
     heading, *rows = lines([PI, HOT, AWAY, RETIRED], 80)
     assert heading.split() == [
-        "device",
-        "queries/s",
-        "queue",
-        "busy",
-        "p50/p99",
-        "ms",
-        "temp",
-        "lost",
-    ]
+        "device", "queries/s", "queue", "busy", "p50/p99", "ms", "temp", "lost",
+    ]  # fmt: skip
     assert rows[0].split() == ["pi-4", "up", "412", "15/16", "97", "%", "38/52", "61", "°C"]
     assert rows[1].split() == [
         *("…168.1.77:2222", "up", "1412", "120/128", "50", "%"),

@@ -29,18 +29,9 @@ BUSY = DeviceReport(
     round_trip_s=0.0042,
 )
 QUIET = dataclasses.replace(
-    BUSY,
-    name="box",
-    board=None,
-    runtimes={},
-    leases=(),
-    temperature_c=None,
-    frequency_mhz=None,
-    throttled=None,
-    memory_available_bytes=None,
-    disk_free_bytes=None,
-    load=None,
-)
+    BUSY, name="box", board=None, runtimes={}, leases=(), temperature_c=None, frequency_mhz=None,
+    throttled=None, memory_available_bytes=None, disk_free_bytes=None, load=None,
+)  # fmt: skip
 GONE = HostKeyError("pi-9: the host key is unknown; edgeflare devices trust pi-9 [shows it]")
 
 
@@ -66,16 +57,10 @@ def test_as_json(capsys):
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0, "0 s"),
-        (0.0004, "0.4 ms"),
-        (0.038, "38 ms"),
-        (1.44, "1.4 s"),
-        (59, "59 s"),
-        (140, "2.3 min"),
-        (3600, "1.0 h"),
-        (2e5, "2.3 days"),
+        (0, "0 s"), (0.0004, "0.4 ms"), (0.038, "38 ms"), (1.44, "1.4 s"), (59, "59 s"),
+        (140, "2.3 min"), (3600, "1.0 h"), (2e5, "2.3 days"),
     ],
-)
+)  # fmt: skip
 def test_durations(seconds, words):
     assert duration(seconds) == words
 

@@ -17,19 +17,13 @@ COMMANDS = {
     ("run",): ["--device", "--fleet", "--handover", "--patience", "--total-queries", "--original"],
     ("bench",): ["suites", "run", "resume", "show"],
     ("bench", "run"): [
-        "--data",
-        "--out",
-        "--pair",
-        "--strategy",
-        "--seeds",
-        "--repeats",
-        "--device",
+        "--data", "--out", "--pair", "--strategy", "--seeds", "--repeats", "--device",
     ],
     ("resume",): ["--force", "--device", "--inventory", "--json"],
     ("status",): ["--watch", "--json"],
     ("devices",): ["list", "status", "check", "trust", "prune"],
     ("devices", "status"): ["--inventory", "--json"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

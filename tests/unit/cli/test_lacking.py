@@ -28,9 +28,7 @@ from edgeflare.errors import HostError
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.npz"), "a.npz"),
     ],
 )
-def test_what_a_machine_lacks(
-    fault: Exception, word: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_machine_lacks(fault, word, capsys) -> None:
     def command() -> None:
         raise fault
 
@@ -53,9 +51,7 @@ def test_another_fault_stays_one(fault: Exception) -> None:
 
 
 @pytest.mark.parametrize("command", [("run", *DEMO_PAIR, "--limit", "1"), ("demo", "--seeds", "1")])
-def test_a_working_folder_that_was_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[object, ...]
-) -> None:
+def test_a_working_folder_that_was_removed(tmp_path, monkeypatch, command) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -64,9 +60,7 @@ def test_a_working_folder_that_was_removed(
     assert "working folder" in done.stderr
 
 
-def test_a_home_that_is_missing_is_not_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_that_is_missing_is_not_made(tmp_path, monkeypatch) -> None:
     home = tmp_path / "nonexistent"
     monkeypatch.setenv("HOME", str(home))
     with pytest.raises(HostError, match="nonexistent"):

@@ -159,9 +159,7 @@ def test_work_inside_searches_shows_before_the_first_one_ends(
     assert ("15.0k on host" in shown) == (terminal.width >= 80)
 
 
-def test_a_log_does_not_repeat_a_step(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_does_not_repeat_a_step(capsys, monkeypatch) -> None:
     now = 100.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     lines = progress.PlainProgress()

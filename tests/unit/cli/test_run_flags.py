@@ -46,13 +46,9 @@ def test_a_fleet() -> None:
     )
     assert chosen.devices == ("pi-1", "ssh://user@host:2222", "pi-1")
     assert chosen.fleet.model_dump() == {
-        "mode": "replicate",
-        "allow_mixed": True,
-        "device_queries": 1000,
-        "total_queries": 5000,
-        "handover_s": 1.5,
-        "patience_s": 0.0,
-    }
+        "mode": "replicate", "allow_mixed": True, "device_queries": 1000, "total_queries": 5000,
+        "handover_s": 1.5, "patience_s": 0.0,
+    }  # fmt: skip
     assert chosen.concurrency == 7
 
 
@@ -90,20 +86,6 @@ def test_both_models_inputs_and_what_is_said_of_one() -> None:
 def test_a_runtime_option_may_be_a_list_or_an_object(text: str, value: object) -> None:
     chosen = config(*MODELS, "--runtime-option", text)
     assert list(chosen.deployed.options.values()) == [value]
-
-
-def test_what_a_finding_is_and_what_it_may_cost_on_the_host() -> None:
-    chosen = config(*MODELS, "--margin-floor", "0", "--max-host-queries", "0")
-    assert (chosen.search.margin_floor, chosen.search.max_host_queries) == (0, 0)
-    usual = config(*MODELS).search
-    assert (usual.margin_floor, usual.max_host_queries) == (1e-3, 1_000_000)
-
-
-def test_one_trip_and_the_control() -> None:
-    usual = config(*MODELS)
-    assert (usual.one_trip, usual.control, usual.control_model) == (False, False, None)
-    chosen = config(*MODELS, "--one-trip", "--control")
-    assert (chosen.one_trip, chosen.control, chosen.control_model) == (True, True, None)
 
 
 def test_a_control_model_needs_no_other_flag() -> None:
@@ -208,9 +190,7 @@ def test_a_word_that_is_no_number_is_named_with_its_flag(arguments: list[str]) -
         (["--no-survey", "--sure", ".2"], "leave out --no-survey"),
     ],
 )
-def test_a_survey_that_cannot_be_is_refused_before_anything_runs(
-    flags: list[str], words: str, tmp_path: Path
-) -> None:
+def test_a_survey_that_cannot_be_is_refused_before_anything_runs(flags, words, tmp_path) -> None:
     for name in ("a.onnx", "b.onnx"):
         (tmp_path / name).touch()
     pair = ["--original", f"{tmp_path}/a.onnx", "--deployed", f"{tmp_path}/b.onnx"]

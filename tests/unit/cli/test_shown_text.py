@@ -78,7 +78,6 @@ def test_nothing_else_in_the_command_line_prints() -> None:
     "arguments",
     [
         ("show", ""),
-        ("run", "--seeds", "", "--original", "a.onnx"),
         ("run", "--seeds=", "--original", "a.onnx"),
         ("report", "campaign", "--out", ""),
     ],

@@ -12,22 +12,10 @@ from edgeflare.cli.display.status import print_status, status_text
 
 NOW = datetime.now(timezone.utc)
 RUNNING = CampaignStatus(
-    folder="campaigns/my run",
-    state="running",
-    stage="search",
-    detail="dflare on pi-4",
-    done=250,
-    total=1000,
-    found=240,
-    searched=248,
-    queries=61234,
-    devices=(PI, HOT, AWAY),
-    message="",
-    pid=4711,
-    host="desk",
-    started_at="2026-01-02T03:04:05+00:00",
-    updated_at=NOW.isoformat(),
-)
+    folder="campaigns/my run", state="running", stage="search", detail="dflare on pi-4", done=250,
+    total=1000, found=240, searched=248, queries=61234, devices=(PI, HOT, AWAY), message="",
+    pid=4711, host="desk", started_at="2026-01-02T03:04:05+00:00", updated_at=NOW.isoformat(),
+)  # fmt: skip
 
 
 def lines(status, width=80):

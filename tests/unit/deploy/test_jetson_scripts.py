@@ -53,9 +53,7 @@ def test_without_tensorrt_it_names_the_debian_package(tmp_path: Path, board: Pat
     None in map(importlib.util.find_spec, ("ensurepip", "pip")),
     reason="this Python can't make environments, or has no pip",
 )
-def test_it_makes_a_python_that_sees_jetpacks_tensorrt(
-    tmp_path: Path, board: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_makes_a_python_that_sees_jetpacks_tensorrt(tmp_path, board, monkeypatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     wheels = write_runtimes(tmp_path / "wheels")
     environment = {"PYTHONPATH": str(tmp_path / "modules")}

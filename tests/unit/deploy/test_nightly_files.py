@@ -54,9 +54,7 @@ def test_the_user_units_pass_systemd_analyze(home: Path) -> None:
 
 
 @needs_systemd
-def test_the_system_units_with_their_settings_pass_systemd_analyze(
-    tmp_path: Path, home: Path
-) -> None:
+def test_the_system_units_with_their_settings_pass_systemd_analyze(tmp_path, home) -> None:
     units = tmp_path / "units"
     settings = units / "edgeflare-nightly.service.d"
     settings.mkdir(parents=True)

@@ -60,9 +60,7 @@ def test_it_makes_a_python_whose_entry_can_be_used(
 
 
 @needs_venv
-def test_a_second_run_changes_nothing_and_repairs_what_broke(
-    tmp_path: Path, wheels: Path, python: str
-) -> None:
+def test_a_second_run_changes_nothing_and_repairs_what_broke(tmp_path, wheels, python) -> None:
     home, made = tmp_path / "home", tmp_path / "home" / "edgeflare-python"
     options = ("--wheels", str(wheels), "--python", python)
     first = run_script(SETUP, *options, home=home)
@@ -136,9 +134,7 @@ def test_an_old_python_gets_tflite_runtime_with_numpy_1(tmp_path: Path, wheels: 
         ("3 7 32 armv7l", "tflite", "the agent needs 3.8 or newer"),
     ],
 )
-def test_it_knows_what_a_board_can_have(
-    tmp_path: Path, facts: str, runtime: str, told: str
-) -> None:
+def test_it_knows_what_a_board_can_have(tmp_path, facts, runtime, told) -> None:
     options = ("--python", _python(tmp_path, facts), "--runtime", runtime)
     seen = run_script(SETUP, *options, "--check", home=tmp_path / "home")
     assert seen.returncode == 3

@@ -57,9 +57,7 @@ def test_a_script_reports_its_options_and_refuses_others(script: Path, tmp_path:
 
 
 @pytest.mark.parametrize("document", documents(), ids=_named)
-def test_every_inventory_entry_loads(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_inventory_entry_loads(document, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     blocks = (block for block in _blocks(document, "toml") if "[devices." in block)
     for number, block in enumerate(blocks):

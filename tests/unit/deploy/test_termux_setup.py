@@ -59,9 +59,7 @@ def phone(tmp_path: Path) -> Phone:
     return Phone(tmp_path)
 
 
-def test_a_fresh_phone_becomes_a_device(
-    phone: Phone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fresh_phone_becomes_a_device(phone, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     done = phone.run("--key", KEY)
     assert done.returncode == 0, done.stderr

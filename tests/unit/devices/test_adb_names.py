@@ -44,9 +44,7 @@ NAME = LINE.filter(
         ("adb://?shell", None, None, True),
     ],
 )
-def test_a_phone_on_the_command_line(
-    text: str, serial: str | None, user: str | None, shell: bool
-) -> None:
+def test_a_phone_on_the_command_line(text, serial, user, shell) -> None:
     device = resolve_device(text, {})
     assert (device.transport, device.host) == ("adb", None)
     assert (device.serial, device.user, device.adb_shell) == (serial, user, shell)

@@ -8,18 +8,10 @@ from edgeflare.devices.fingerprints import check_unchanged
 from edgeflare.errors import DeviceChangedError
 
 DEVICE = {
-    "board": "Raspberry Pi 4 Model B",
-    "soc": "bcm2711",
-    "cpu": "0xd08",
-    "cpu_flags": ["asimd", "fp"],
-    "arch": "aarch64",
-    "kernel": "Linux 6.1",
-    "os": "Debian 12",
-    "python": "3.11.2",
-    "numpy": "1.26.4",
-    "hostname": "pi4",
-    "memory_bytes": 4_000_000_000,
-}
+    "board": "Raspberry Pi 4 Model B", "soc": "bcm2711", "cpu": "0xd08",
+    "cpu_flags": ["asimd", "fp"], "arch": "aarch64", "kernel": "Linux 6.1", "os": "Debian 12",
+    "python": "3.11.2", "numpy": "1.26.4", "hostname": "pi4", "memory_bytes": 4_000_000_000,
+}  # fmt: skip
 RUNTIME = {"name": "tflite", "version": "2.14.0", "delegate": "XNNPACK", "threads": 1}
 
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shown_numbers import numbers
 
@@ -264,6 +264,7 @@ def test_addresses_come_back_as_they_were_written(host, port, user):
     assert (device.host, device.port, device.user) == (host, port, user)
 
 
+@settings(max_examples=40)
 @given(st.text())
 def test_any_text_is_a_device_or_one_clear_sentence(text):
     assert read_or_refuse(f"ssh://{text}")

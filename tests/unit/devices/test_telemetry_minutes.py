@@ -49,9 +49,7 @@ def test_a_minute_is_taken_once_it_is_over(wall: Wall, minutes: Minutes) -> None
     assert (second.minute.minute, second.queries) == (1, 1)  # and no rows for an hour of nothing
 
 
-def test_what_there_is_of_the_present_minute_is_taken_at_the_end(
-    wall: Wall, minutes: Minutes
-) -> None:
+def test_what_there_is_of_the_present_minute_is_taken_at_the_end(wall, minutes) -> None:
     minutes.record_reply([0.1])
     (begun,) = minutes.take(all_of_it=True)
     minutes.record_reply([0.2])

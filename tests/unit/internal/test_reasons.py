@@ -76,14 +76,9 @@ def pickled() -> bytes:
 
 
 CONTENTS = {
-    "pickles": pickled(),
-    "no archive": b"no archive",
-    "half of it": pickled()[:200],
-    "no text": b"\xff\xfe\x00",
-    "no JSON": b'{"cat": ',
-    "deep JSON": b"[" * 100_000,
-    "nothing": b"",
-}
+    "pickles": pickled(), "no archive": b"no archive", "half of it": pickled()[:200],
+    "no text": b"\xff\xfe\x00", "no JSON": b'{"cat": ', "deep JSON": b"[" * 100_000, "nothing": b"",
+}  # fmt: skip
 READERS: dict[str, Callable[[Path], Any]] = {
     "repair.npz": load_repair,
     "labels.json": load_label_mapping,
@@ -95,9 +90,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("name", READERS)
-def test_a_file_of_another_kind_is_told_in_our_words(
-    tmp_path: Path, name: str, content: str
-) -> None:
+def test_a_file_of_another_kind_is_told_in_our_words(tmp_path, name, content) -> None:
     path = tmp_path / name
     path.write_bytes(CONTENTS[content])
     if (name, content) == ("triggers.npz", "pickles"):  # it is read a trigger at a time

@@ -54,17 +54,13 @@ def test_a_part_of_a_preset_may_be_stated_otherwise() -> None:
 @pytest.mark.parametrize(
     ("shape", "samples", "filled"),
     [
-        ((1, 16000), 16000, (1, 16000)),
-        ((None, 16000, 1), 16000, (1, 16000, 1)),
-        ((None, 1, 1, 4000), 4000, (1, 1, 1, 4000)),
-        ((15600,), 15600, (15600,)),
-        ((16000, 1), 16000, (16000, 1)),
-        ((None, 1), None, (None, 1)),
-        ((None, None), None, (1, None)),
-        ((None,), None, (None,)),
+        ((1, 16000), 16000, (1, 16000)), ((None, 16000, 1), 16000, (1, 16000, 1)),
+        ((None, 1, 1, 4000), 4000, (1, 1, 1, 4000)), ((15600,), 15600, (15600,)),
+        ((16000, 1), 16000, (16000, 1)), ((None, 1), None, (None, 1)),
+        ((None, None), None, (1, None)), ((None,), None, (None,)),
         ((None, None, 1), None, (1, None, 1)),
     ],
-)
+)  # fmt: skip
 def test_a_waveform_takes_its_length_from_the_shape(shape, samples, filled) -> None:  # type: ignore[no-untyped-def]
     spec = resolved(tensor(*shape), WAVEFORM)
     assert (spec.samples, spec.shape) == (samples, filled)
@@ -160,15 +156,10 @@ def test_a_colour_image_is_not_taken_for_audio() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"front_end": "plp"},
-        {"rate": 0},
-        {"stride": 0},
-        {"window": 10**6},
-        {"log_offset": -1},
-        {"high_hz": "inf"},
-        {"dynamic_range": 0},
+        {"front_end": "plp"}, {"rate": 0}, {"stride": 0}, {"window": 10**6}, {"log_offset": -1},
+        {"high_hz": "inf"}, {"dynamic_range": 0},
     ],
-)
+)  # fmt: skip
 def test_options_that_make_no_sense_are_refused(options) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValidationError):
         InputOptions.model_validate(options)

@@ -51,9 +51,7 @@ def test_what_may_be_scores_is_not_taken_for_an_index(tensor: TensorInfo) -> Non
         (TensorInfo("label", (1,), "float32"), np.array([1.9999999], np.float32)),
     ],
 )
-def test_an_index_becomes_scores_of_the_originals_classes(
-    tensor: TensorInfo, raw: np.ndarray
-) -> None:
+def test_an_index_becomes_scores_of_the_originals_classes(tensor, raw) -> None:
     scores = reader(tensor).read(raw)
     assert scores.dtype == np.float64
     assert scores.tolist() == [0, 0, 1, 0]

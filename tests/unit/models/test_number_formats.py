@@ -1,6 +1,5 @@
 """Whether a file computes with floats alone."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -72,9 +71,7 @@ def in_a_branch(path: Path) -> Path:
         in_a_branch,
     ],
 )
-def test_integers_and_half_precision_are_seen(
-    tmp_path: Path, rounded: Callable[[Path], Path]
-) -> None:
+def test_integers_and_half_precision_are_seen(tmp_path, rounded) -> None:
     assert is_float_file(rounded(tmp_path / "model.onnx"), "onnx") is False
 
 

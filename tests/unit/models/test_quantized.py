@@ -23,14 +23,9 @@ pytestmark = pytest.mark.extended
 
 ORIGINAL = DEMO / "original.onnx"
 SPEC = InputSpec(
-    shape=(1, 1, 28, 28),
-    dtype="float32",
-    size=(28, 28),
-    channels=1,
-    layout="CHW",
-    color="GRAY",
+    shape=(1, 1, 28, 28), dtype="float32", size=(28, 28), channels=1, layout="CHW", color="GRAY",
     scale=(1.0, 255.0),
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +55,7 @@ def test_every_recipe_gives_another_int8_model(made: dict[str, Path]) -> None:
         assert any(one.data_type in int8 and len(one.dims) == 4 for one in weights)
 
 
-def test_they_answer_nearly_as_the_original(
-    made: dict[str, Path], samples: list[np.ndarray]
-) -> None:
+def test_they_answer_nearly_as_the_original(made, samples) -> None:
     original, *others = (_raw(path, samples) for path in (ORIGINAL, *made.values()))
     for answers in others:
         distance = np.abs(answers - original).sum(axis=1) / 2
@@ -70,9 +63,7 @@ def test_they_answer_nearly_as_the_original(
 
 
 @pytest.mark.usefixtures("one_recipe")
-def test_made_again_they_are_the_same_bytes_and_files(
-    made: dict[str, Path], samples: list[np.ndarray], tmp_path: Path
-) -> None:
+def test_made_again_they_are_the_same_bytes_and_files(made, samples, tmp_path) -> None:
     inputs = calibration_inputs(samples, SPEC)
     name, path = next(iter(made.items()))
     again = make_references(ORIGINAL, inputs, tmp_path)
@@ -84,17 +75,13 @@ def test_made_again_they_are_the_same_bytes_and_files(
 
 
 @pytest.mark.usefixtures("one_recipe")
-def test_other_calibration_inputs_give_files_of_other_names(
-    samples: list[np.ndarray], made: dict[str, Path], tmp_path: Path
-) -> None:
+def test_other_calibration_inputs_give_files_of_other_names(samples, made, tmp_path) -> None:
     others = make_references(ORIGINAL, calibration_inputs(samples[:8], SPEC), tmp_path)
     assert not {one.name for one in others.values()} & {one.name for one in made.values()}
 
 
 @pytest.mark.usefixtures("one_recipe")
-def test_the_original_is_only_read_and_nothing_is_printed(
-    samples: list[np.ndarray], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_original_is_only_read_and_nothing_is_printed(samples, tmp_path, capfd) -> None:
     copy = tmp_path / "model.onnx"
     copy.write_bytes(ORIGINAL.read_bytes())
     make_references(copy, calibration_inputs(samples[:4], SPEC), tmp_path / "references")

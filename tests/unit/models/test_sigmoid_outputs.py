@@ -45,8 +45,6 @@ def test_a_single_quantised_one_is_the_probability_of_class_one() -> None:
 
 @pytest.mark.parametrize(("tensor", "values"), [(THREE, [0.5, np.nan, 0.1]), (ONE, [np.inf])])
 @pytest.mark.parametrize("kind", ["sigmoid", "sigmoid-logits"])
-def test_what_is_not_finite_gives_no_answer(
-    tensor: TensorInfo, values: list[float], kind: OutputKind
-) -> None:
+def test_what_is_not_finite_gives_no_answer(tensor, values, kind) -> None:
     assert np.isnan(read(tensor, kind, values)).all()
     assert len(read(tensor, kind, values)) == (3 if tensor is THREE else 2)

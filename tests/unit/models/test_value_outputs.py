@@ -36,9 +36,7 @@ def test_an_output_of_another_size_than_the_file_states_is_refused() -> None:
 
 @pytest.mark.parametrize("measure", ["labels", "absolute", "relative", "cosine"])
 @pytest.mark.parametrize("other", [(3, 8, 8), (3, 1, 16)])
-def test_answers_of_two_sizes_are_refused_in_a_sentence(
-    measure: str, other: tuple[int, ...]
-) -> None:
+def test_answers_of_two_sizes_are_refused_in_a_sentence(measure, other) -> None:
     rules = ValueRules(measure)  # type: ignore[arg-type]
     ours = read(np.zeros((1, 3, 16, 16)), (1, 3, None, None))
     theirs = read(np.zeros((1, *other)), (1, 3, None, None))

@@ -1,7 +1,5 @@
 """The blurs against the same sums done another way, in numpy."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from edgeflare_mutators import (
     AverageBlur,
     GaussianBlur,
     MedianBlur,
-    Operator,
     RangeError,
     Sample,
     SampleSpec,
@@ -56,45 +53,11 @@ def median(sample: Sample, kernel: int) -> np.ndarray:
     ids=["average", "gaussian", "median"],
 )
 @pytest.mark.parametrize("shape", [(28, 28, 1), (32, 31, 3), (3, 2, 3), (1, 1, 3)])
-def test_blurs_are_exact(
-    operator: Operator,
-    reference: Callable[[Sample, int], np.ndarray],
-    kernels: tuple[int, ...],
-    shape: tuple[int, int, int],
-) -> None:
+def test_blurs_are_exact(operator, reference, kernels, shape) -> None:
     for kernel in kernels:
         for sample in (image(shape), image(shape) // 128 * 255):
             blurred = operator.apply(sample, {"kernel": kernel})
             assert np.array_equal(blurred, reference(sample, kernel)), kernel
-
-
-@pytest.mark.parametrize("operator", BLURS, ids=lambda operator: operator.name)
-def test_wider_kernels_blur_more_and_keep_the_brightness(operator: Operator) -> None:
-    noise = image((64, 64, 3))
-    spread = [operator.apply(noise, {"kernel": kernel}).std() for kernel in (1, 3, 5, 7)]
-    assert spread[0] == noise.std()
-    assert spread == sorted(spread, reverse=True)
-    assert spread[1] < 0.8 * spread[0]
-    blurred = operator.apply(noise, {"kernel": 5})
-    assert blurred.mean() == pytest.approx(noise.mean(), abs=3)
-
-
-@pytest.mark.parametrize("operator", BLURS, ids=lambda operator: operator.name)
-def test_channels_do_not_mix(operator: Operator) -> None:
-    red = np.zeros((12, 12, 3), np.uint8)
-    red[:, :, 0] = image((12, 12, 1))[:, :, 0]
-    blurred = operator.apply(red, {"kernel": 5})
-    assert not blurred[:, :, 1:].any()
-    alone = operator.apply(red[:, :, :1], {"kernel": 5})
-    assert np.array_equal(blurred[:, :, :1], alone)
-
-
-@pytest.mark.parametrize("operator", BLURS, ids=lambda operator: operator.name)
-@pytest.mark.parametrize("level", [0, 7, 255])
-def test_flat_images_stay_as_they_are(operator: Operator, level: int) -> None:
-    flat = np.full((9, 11, 3), level, np.uint8)
-    for kernel in (3, 7, 31, 255):
-        assert np.array_equal(operator.apply(flat, {"kernel": kernel}), flat)
 
 
 def test_default_draws_cover_their_kernels_and_never_draw_the_identity() -> None:
@@ -104,16 +67,7 @@ def test_default_draws_cover_their_kernels_and_never_draw_the_identity() -> None
     assert drawn == [{2, 3, 4, 5}, {3, 5, 7}, {3, 5, 7}]
 
 
-def test_the_papers_range_can_be_built() -> None:
-    rng = np.random.default_rng(0)
-    spec = SampleSpec("image", (28, 28, 1))
-    operator = AverageBlur(kernel=(1, 5))
-    assert {operator.draw(rng, spec)["kernel"] for _ in range(200)} == {1, 2, 3, 4, 5}
-
-
 @pytest.mark.parametrize("operator", [GaussianBlur, MedianBlur])
-def test_an_even_kernel_is_refused_where_the_filter_has_no_centre(
-    operator: type[GaussianBlur] | type[MedianBlur],
-) -> None:
+def test_an_even_kernel_is_refused_where_the_filter_has_no_centre(operator) -> None:
     with pytest.raises(RangeError, match="range must"):
         operator(kernel=(2, 5))

@@ -13,40 +13,19 @@ from edgeflare_mutators import (
 )
 
 TABLE_3 = [
-    "random-pixel-change",
-    "gaussian-noise",
-    "multiplicative-noise",
-    "average-blur",
-    "gaussian-blur",
-    "median-blur",
-]
+    "random-pixel-change", "gaussian-noise", "multiplicative-noise", "average-blur",
+    "gaussian-blur", "median-blur",
+]  # fmt: skip
 
 CORRUPTIONS = [
-    "brightness",
-    "contrast",
-    "haze",
-    "natural-blur",
-    "sensor-noise",
-    "jpeg",
-    "rotation",
-    "shift",
+    "brightness", "contrast", "haze", "natural-blur", "sensor-noise", "jpeg", "rotation", "shift",
     "crop",
-]
+]  # fmt: skip
 
 FURTHER = [
-    "saturation",
-    "scale",
-    "shot-noise",
-    "impulse-noise",
-    "defocus-blur",
-    "glass-blur",
-    "motion-blur",
-    "zoom-blur",
-    "elastic",
-    "pixelate",
-    "snow",
-    "spatter",
-]
+    "saturation", "scale", "shot-noise", "impulse-noise", "defocus-blur", "glass-blur",
+    "motion-blur", "zoom-blur", "elastic", "pixelate", "snow", "spatter",
+]  # fmt: skip
 
 LAZY = """
 import sys

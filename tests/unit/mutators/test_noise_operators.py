@@ -5,7 +5,6 @@ from edgeflare_mutators import (
     GaussianNoise,
     MultiplicativeNoise,
     RandomPixelChange,
-    RangeError,
     SampleSpec,
 )
 
@@ -25,14 +24,6 @@ def test_gaussian_noise_clips_at_black_and_white_and_never_wraps() -> None:
         noisy = GaussianNoise().apply(flat, {"sigma": 16.0, "seed": 2})
         assert np.abs(noisy.astype(int) - level).max() < far
         assert 0.4 < (noisy == level).mean() < 0.6
-
-
-def test_no_sigma_no_change() -> None:
-    assert np.array_equal(GaussianNoise().apply(GREY, {"sigma": 0.0, "seed": 1}), GREY)
-
-
-def test_default_noise_changes_most_values_even_at_its_weakest() -> None:
-    assert (GaussianNoise().apply(GREY, {"sigma": 1.0, "seed": 1}) != GREY).mean() > 0.5
 
 
 @pytest.mark.parametrize(("mean", "variance"), [(0.2, 0.01), (-0.4, 0.05), (0.0, 0.02)])
@@ -77,22 +68,6 @@ def test_changed_values_lie_anywhere_and_take_any_level() -> None:
     assert {0, 255} <= levels
 
 
-def test_more_changes_than_values_change_them_all() -> None:
-    flat = np.zeros((2, 2, 1), np.uint8)
-    changed = RandomPixelChange().apply(flat, {"count": 9, "seed": 1})
-    assert changed.all()
-
-
-def test_the_noise_seed_decides() -> None:
-    operator = GaussianNoise()
-    spec = SampleSpec.of(GREY)
-    rng = np.random.default_rng(0)
-    one, two = operator.draw(rng, spec), operator.draw(rng, spec)
-    assert one["seed"] != two["seed"]
-    two["sigma"] = one["sigma"]
-    assert not np.array_equal(operator.apply(GREY, one), operator.apply(GREY, two))
-
-
 def test_default_draws_cover_their_ranges() -> None:
     spec = SampleSpec.of(GREY)
     rng = np.random.default_rng(0)
@@ -106,13 +81,3 @@ def test_default_draws_cover_their_ranges() -> None:
     assert min(p["mean"] for p in products) < -0.45
     assert max(p["mean"] for p in products) > 0.45
     assert max(p["variance"] for p in products) > 0.045
-
-
-def test_other_ranges_are_drawn_from_and_impossible_ones_refused() -> None:
-    spec = SampleSpec.of(GREY)
-    rng = np.random.default_rng(0)
-    strong = GaussianNoise(sigma=(20.0, 20.0)).draw(rng, spec)
-    assert strong["sigma"] == 20.0
-    GaussianNoise().apply(GREY, strong)  # a mutation replays whatever it was drawn from
-    with pytest.raises(RangeError, match="between 0"):
-        GaussianNoise(sigma=(-1, 5))

@@ -16,9 +16,7 @@ from edgeflare_mutators.base import Params
         (True, 4, "int", "a whole number, not True"),
     ],
 )
-def test_ranges_that_make_no_sense_are_refused(
-    low: float, high: float, kind: str, words: str
-) -> None:
+def test_ranges_that_make_no_sense_are_refused(low, high, kind, words) -> None:
     with pytest.raises(RangeError, match=f"width: .*{words}"):
         Range("width", low, high, kind)  # type: ignore[arg-type]
 

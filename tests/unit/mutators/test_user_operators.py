@@ -87,9 +87,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 @pytest.mark.parametrize("attribute", ["Invert", "instance", "make"])
-def test_a_class_an_instance_or_a_function_gives_an_operator(
-    install: Install, attribute: str
-) -> None:
+def test_a_class_an_instance_or_a_function_gives_an_operator(install, attribute) -> None:
     name = install(f"invert-by-{attribute.lower()}", attribute)
     assert isinstance(get(name), Operator)
     assert list(operators()) == [*BUILT_IN, name]
@@ -99,9 +97,7 @@ def test_a_class_an_instance_or_a_function_gives_an_operator(
     assert mutated.ravel().tolist() == [0, 100, 55]
 
 
-def test_users_operators_come_after_the_built_in_ones_in_the_order_of_their_names(
-    install: Install,
-) -> None:
+def test_users_operators_come_after_the_built_in_ones_in_the_order_of_their_names(install) -> None:
     second, first = install("zz-last", "make", "one"), install("aa-first", "make", "two")
     assert list(operators()) == [*BUILT_IN, first, second]
     assert len(default_pool()) == 6
@@ -121,9 +117,7 @@ class CountingFinder(DistributionFinder):
         return []
 
 
-def test_distributions_are_read_once_for_all_names(
-    install: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_distributions_are_read_once_for_all_names(install, monkeypatch) -> None:
     first, second = install("once-first", "make", "one"), install("once-second", "make", "two")
     assert get(first) is not get(second)  # their first import may add __pycache__ to the folders
     finder = CountingFinder()
@@ -133,9 +127,7 @@ def test_distributions_are_read_once_for_all_names(
     assert finder.scans <= 1
 
 
-def test_what_is_installed_or_removed_while_the_program_runs_is_seen(
-    install: Install, tmp_path: Path
-) -> None:
+def test_what_is_installed_or_removed_while_the_program_runs_is_seen(install, tmp_path) -> None:
     first, second = install("seen-first", "make", "one"), install("seen-second", "make", "two")
     assert list(operators()) == [*BUILT_IN, first, second]
     site = tmp_path / "1"

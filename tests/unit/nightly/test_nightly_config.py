@@ -34,9 +34,7 @@ def test_relative_paths_start_at_the_folder_of_the_file(tmp_path: Path) -> None:
     assert campaign.devices == ("pi4",)
 
 
-def test_a_campaign_file_gives_all_but_device_folder_and_what_the_night_states(
-    tmp_path: Path,
-) -> None:
+def test_a_campaign_file_gives_all_but_device_folder_and_what_the_night_states(tmp_path) -> None:
     (tmp_path / "pair").mkdir()
     (tmp_path / "pair" / "campaign.toml").write_text(
         'devices = ["far"]\nout = "here"\ncontrol = true\n'

@@ -95,9 +95,7 @@ def test_a_night_of_a_later_format_is_reported(tmp_path: Path) -> None:
         (("away", "regression"), 1),
     ],
 )
-def test_the_exit_code_reports_the_worst_first(
-    tmp_path: Path, states: tuple[str, ...], code: int
-) -> None:
+def test_the_exit_code_reports_the_worst_first(tmp_path, states, code) -> None:
     runs = [run_of(f"m{n}", "local", state) for n, state in enumerate(states)]
     assert add_night(History(tmp_path), 0, *runs).exit_code == code
 

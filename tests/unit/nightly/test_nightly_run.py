@@ -11,7 +11,6 @@ from shown_numbers import numbers
 from edgeflare.campaign import BatchProgress, batch
 from edgeflare.errors import (
     DiskFullError,
-    EdgeFlareError,
     ModelError,
     StoreError,
     UnreachableError,
@@ -125,18 +124,14 @@ def test_two_nights_at_once_are_refused(config: NightlyConfig) -> None:
     ("names", "words"),
     [({"models": ["int9"]}, "called 'int9'"), ({"devices": ["pi5"]}, "called 'pi5'")],
 )
-def test_an_unknown_name_is_reported_before_anything_is_made(
-    config: NightlyConfig, names: dict[str, list[str]], words: str
-) -> None:
+def test_an_unknown_name_is_reported_before_anything_is_made(config, names, words) -> None:
     for function in (run_nightly, accept_night):
         with pytest.raises(UsageError, match=words):
             function(config, clock=clock, **names)
     assert not config.history.exists()
 
 
-def test_nothing_can_be_accepted_where_all_is_green_or_was_never_searched(
-    config: NightlyConfig,
-) -> None:
+def test_nothing_can_be_accepted_where_all_is_green_or_was_never_searched(config) -> None:
     with pytest.raises(UsageError, match="no history"):
         accept_night(config)
     history = History(config.history)
@@ -146,9 +141,7 @@ def test_nothing_can_be_accepted_where_all_is_green_or_was_never_searched(
         accept_night(config)
 
 
-def test_only_what_is_named_and_red_is_accepted(
-    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_named_and_red_is_accepted(config, monkeypatch) -> None:
     learnt = []
     monkeypatch.setattr(
         "edgeflare.nightly.run.update_corpus",
@@ -168,9 +161,7 @@ def test_only_what_is_named_and_red_is_accepted(
 
 
 @pytest.mark.parametrize("kind", [UsageError, StoreError])
-def test_a_corpus_that_can_not_take_a_green_run_fails_that_run(
-    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch, kind: type[EdgeFlareError]
-) -> None:
+def test_a_corpus_that_can_not_take_a_green_run_fails_that_run(config, monkeypatch, kind) -> None:
     def refuse(_: object, __: object, green: NightRun, ___: object) -> None:
         if green.model == "int8":
             raise kind("the inputs are 28 x 28, the corpus' are 32 x 32")
@@ -186,9 +177,7 @@ def test_a_corpus_that_can_not_take_a_green_run_fails_that_run(
     assert "32 x 32" in night.runs[0].words[0]
 
 
-def test_what_can_not_be_removed_hides_no_result(
-    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_can_not_be_removed_hides_no_result(config, monkeypatch) -> None:
     def refuse(*_: object) -> int:
         raise StoreError("the folder is somebody else's")
 
@@ -273,9 +262,7 @@ def test_all_mistakes_are_reported_at_once(config: NightlyConfig, tmp_path: Path
     assert f"model file {tmp_path / 'd.onnx'}" in str(caught.value)
 
 
-def test_a_corpus_is_sent_again_as_that_device_saw_it_last(
-    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corpus_is_sent_again_as_that_device_saw_it_last(config, monkeypatch) -> None:
     asked = []
 
     def run_replay(*_: object, target: str, **__: object) -> None:
@@ -288,9 +275,7 @@ def test_a_corpus_is_sent_again_as_that_device_saw_it_last(
     assert asked == ["int8/local", "big/local"]
 
 
-def test_an_error_after_a_signal_is_the_interruption_and_no_failed_run(
-    config: NightlyConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_after_a_signal_is_the_interruption_and_no_failed_run(config, monkeypatch) -> None:
     campaigns_that(monkeypatch, {"local": ModelError("torn by the signal")})
     with pytest.raises(KeyboardInterrupt):
         run_nightly(config, clock=clock, stopped=lambda: True)

@@ -87,9 +87,7 @@ def test_a_failed_run_is_an_error_though_its_search_is_there(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("state", "words"), [("failed", "no answer"), ("nonfinite", "NaN")])
-def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(
-    state: ReplayState, words: str
-) -> None:
+def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(state, words) -> None:
     rows = [replayed("a", state, deviated=False), replayed("b", state, deviated=True)]
     replay = Mock(spec=ReplaySummary, inputs=rows)
     new, broken = replay_checks([replay], 0, "20260301T020000Z")
@@ -101,22 +99,10 @@ def test_an_input_that_agreed_and_has_no_answer_any_more_is_a_regression(
 
 def replayed(name: str, state: ReplayState, *, deviated: bool) -> ReplayedInput:
     return ReplayedInput(
-        id=name,
-        kind="seed",
-        seed_id=name,
-        device="pi4",
-        state=state,
-        deviated=deviated,
-        original_label_before=1,
-        deployed_label_before=1,
-        original_label=None,
-        deployed_label=None,
-        decision=None,
-        original_margin=None,
-        deployed_margin=None,
-        l2=0.0,
-        sample="",
-    )
+        id=name, kind="seed", seed_id=name, device="pi4", state=state, deviated=deviated,
+        original_label_before=1, deployed_label_before=1, original_label=None, deployed_label=None,
+        decision=None, original_margin=None, deployed_margin=None, l2=0.0, sample="",
+    )  # fmt: skip
 
 
 def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> None:
@@ -141,9 +127,7 @@ def test_the_log_has_every_notice_and_stage_with_the_time(tmp_path: Path) -> Non
         ("probabilities", "the share of probability that both models put on different classes"),
     ],
 )
-def test_a_worse_night_is_reported_in_what_the_models_answer(
-    tmp_path: Path, kind: str, measured: str
-) -> None:
+def test_a_worse_night_is_reported_in_what_the_models_answer(tmp_path, kind, measured) -> None:
     green, tonight = (
         candidate(tmp_path / name, [Ended(apart)] * 8, kind=kind)
         for name, apart in (("green", 0.25), ("tonight", 0.5))

@@ -54,9 +54,7 @@ BACKBONE = ("Conv x -> c", "Relu c -> r")
         ),
     ],
 )
-def test_the_head_ends_after_the_last_operators_with_weights(
-    head: tuple[str, ...], after: set[str], last: set[str]
-) -> None:
+def test_the_head_ends_after_the_last_operators_with_weights(head, after, last) -> None:
     found = head_of([operation(one) for one in (*BACKBONE, *head)])
     assert [{one.outputs[0] for one in part} for part in found] == [after, last]
 
@@ -76,9 +74,7 @@ def figures(name: str, disagreement: float, **kinds: int) -> RecipeFigures:
         pytest.param([("a", 0.1, 2), ("b", 0.25, 1)], "a", id="disagreement counts as much"),
     ],
 )
-def test_the_winner_differs_in_no_more_objects_and_deviates_no_more(
-    others: list[tuple[str, float, int]], winner: str | None
-) -> None:
+def test_the_winner_differs_in_no_more_objects_and_deviates_no_more(others, winner) -> None:
     present = figures(PRESENT, 0.3, lost=2, ghost=1)
     found = winner_of([present, *(figures(*one[:2], shift=one[2]) for one in others)], present)
     assert (found and found.name) == winner

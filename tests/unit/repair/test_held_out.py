@@ -36,9 +36,7 @@ def both_kinds(rng: np.random.Generator, count: int) -> Examples:
     return examples._replace(groups=np.tile(np.arange(count), 2))
 
 
-def test_nothing_is_learnt_of_a_test_input_from_others_of_its_seed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nothing_is_learnt_of_a_test_input_from_others_of_its_seed(monkeypatch) -> None:
     """The class of each seed's inputs is drawn by chance: only a leak would tell it."""
     monkeypatch.setattr("edgeflare.repair.training._ITERATIONS", 300)  # so much remembers them
     rng = np.random.default_rng(0)
@@ -69,14 +67,9 @@ def noisy(rng: np.random.Generator, count: int) -> Examples:
     decided = scores.argmax(axis=1)
     triggering = decided != wanted
     return Examples(
-        scores,
-        wanted,
-        np.full(count, -1),
-        np.arange(count),
-        ~triggering,
-        triggering,
+        scores, wanted, np.full(count, -1), np.arange(count), ~triggering, triggering,
         "probabilities",
-    )
+    )  # fmt: skip
 
 
 def test_a_fall_of_accuracy_is_harm_though_fewer_inputs_deviate() -> None:
@@ -96,9 +89,7 @@ def test_a_fall_of_accuracy_is_harm_though_fewer_inputs_deviate() -> None:
     assert (unlabelled.changed_accuracy, unlabelled.loses_accuracy) == ((0, 0), False)
 
 
-def test_training_that_does_not_converge_is_told(
-    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_training_that_does_not_converge_is_told(monkeypatch, recwarn) -> None:
     monkeypatch.setattr("edgeflare.repair.training._ITERATIONS", 3)
     trained = train_repair(both_kinds(np.random.default_rng(0), 20), random_seeds=1)
     assert trained.unconverged == 6  # of five folds, and its own
@@ -134,12 +125,12 @@ def test_a_threshold_catches_what_its_bound_says_on_average() -> None:
     """Half of 41 deviations are 20, of whose 21 ranks the 19th is the first at 90 %."""
     rng = np.random.default_rng(0)
     bounds, caught = set(), []
-    for _ in range(400):
+    for _ in range(100):
         found = abstention_of(both_kinds(rng, 40), catch=0.9)
         bounds.add(found.bound)
         caught.append(found.threshold)  # margins are uniform: the share below it
     assert bounds == {19 / 21}
-    assert np.mean(caught) == pytest.approx(19 / 21, abs=0.01)
+    assert np.mean(caught) == pytest.approx(19 / 21, abs=0.02)
 
 
 def test_only_the_other_halfs_fresh_deviations_count() -> None:

@@ -89,9 +89,7 @@ def stronger(seed: Seed, rng: np.random.Generator) -> Search:
 class TestBest:
     @pytest.mark.parametrize(("queries", "strength"), [(1, 1), (2, 1), (3, 2), (10, 5)])
     @pytest.mark.parametrize("floor", [0.0, 0.1])
-    def test_the_query_budget_ends_a_search_with_it(
-        self, queries: int, strength: int, floor: float
-    ) -> None:
+    def test_the_query_budget_ends_a_search_with_it(self, queries, strength, floor) -> None:
         result = run(stronger, Budget(queries, None), floor=floor)
         assert result.status is Status.FOUND
         assert result.sample.tobytes() == picture(strength).tobytes()
@@ -116,9 +114,7 @@ class TestBest:
             (4.5, 3),  # over with a better trigger: the strategy hears of it first
         ],
     )
-    def test_the_time_budget_ends_a_search_with_it_and_says_so(
-        self, limit: float, strength: int
-    ) -> None:
+    def test_the_time_budget_ends_a_search_with_it_and_says_so(self, limit, strength) -> None:
         result = run(stronger, Budget(None, limit), seconds=1.0)
         assert result.status is Status.FOUND
         assert result.sample.tobytes() == picture(strength).tobytes()

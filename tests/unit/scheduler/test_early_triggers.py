@@ -217,9 +217,7 @@ class TestOneThatDoesNotRepeat:
             ([(0.1, 0.8, 0.1), (0.1, 0.5, 0.4)], Status.UNSTABLE, 1),  # other scores
         ],
     )
-    def test_a_deviation_repeats_by_the_same_answer_alone(
-        self, answers: list[tuple[float, ...]], status: Status, confirmed: int
-    ) -> None:
+    def test_a_deviation_repeats_by_the_same_answer_alone(self, answers, status, confirmed) -> None:
         original = np.array([0.8, 0.1, 0.1])
         steps = confirm(UnconfirmedTrigger(Status.FOUND, picture(9)), Shelf(), 2, Counters())
         next(steps)

@@ -4,7 +4,7 @@ All jobs' requests in one-trip mode, some of them where the device is quick.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from itertools import pairwise
 from typing import Any
@@ -210,9 +210,7 @@ def test_an_input_on_which_the_device_cannot_answer_ends_its_search_alone() -> N
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_some_requests_to_a_quick_device_travel_together_and_none_to_a_slow_one(
-    workers: int,
-) -> None:
+def test_some_requests_to_a_quick_device_travel_together_and_none_to_a_slow_one(workers) -> None:
     quick, slow = Batches(), Batches(seconds=SLOW_S)
     for device in (quick, slow):
         results = run(device, one_trip=False, workers=workers)
@@ -245,33 +243,6 @@ def test_seconds_of_a_shared_request_are_counted_for_each_search_alone() -> None
     assert {(one.counters.search, one.counters.device_seconds) for one in results.values()} == {
         (5, 2.5)
     }
-
-
-def test_devices_that_share_a_feed_share_the_searches_and_find_the_same() -> None:
-    devices = [Batches(name=f"d{k}") for k in range(3)]
-    found: dict[str, SearchJobResult] = {}
-    by_device: dict[str, int] = {}
-
-    def keep(result: SearchJobResult, name: str) -> None:
-        found[result.seed.id] = result
-        by_device[name] = by_device.get(name, 0) + 1
-
-    scheduler_over(devices, [feed()] * 3).run(keep)
-    assert essence(found) == EXPECTED
-    assert by_device == {"d0": 8, "d1": 8, "d2": 8}
-    assert all(device.requests[0] == 8 for device in devices)
-
-
-def test_with_feeds_of_their_own_every_device_gets_every_search() -> None:
-    devices = [Batches(name=f"d{k}") for k in range(2)]
-    found: dict[str, dict[str, SearchJobResult]] = {"d0": {}, "d1": {}}
-
-    def keep(result: SearchJobResult, name: str) -> None:
-        found[name][result.seed.id] = result
-
-    scheduler_over(devices, [feed(), feed()]).run(keep)
-    assert essence(found["d0"]) == essence(found["d1"]) == EXPECTED
-    assert devices[0].requests == devices[1].requests
 
 
 class Going(Batches):
@@ -315,11 +286,6 @@ def test_a_device_that_goes_away_for_good_leaves_its_searches_to_the_others() ->
     scheduler_over(devices, [feed()] * 2, limits=limits).run(lambda one, _: found.append(one))
     assert essence({one.seed.id: one for one in found}) == EXPECTED
     assert len(found) == len(SEEDS)
-
-
-def test_a_device_that_is_back_answers_what_it_was_asked() -> None:
-    device = Going(after=3, returns=True)
-    assert essence(run(device)) == EXPECTED
 
 
 def test_with_no_device_left_the_run_ends_and_keeps_what_was_done() -> None:
@@ -406,9 +372,7 @@ class Refusing(Batches):
     ("device", "error", "words"),
     [(Dying, AgentDiedError, "is gone"), (Refusing, EdgeFlareError, "is refused")],
 )
-def test_an_error_of_a_shared_request_ends_the_run(
-    device: Callable[[], Batches], error: type[EdgeFlareError], words: str
-) -> None:
+def test_an_error_of_a_shared_request_ends_the_run(device, error, words) -> None:
     with pytest.raises(error, match=words):
         run(device())
 

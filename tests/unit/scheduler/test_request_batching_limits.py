@@ -93,9 +93,7 @@ def test_what_is_sent_again_alone_counts_for_the_limits(limits: FleetLimits) -> 
 @pytest.mark.parametrize(
     ("mebibytes", "devices", "most"), [(0.25, 1, 40), (0.5, 1, 25), (0.5, 2, 16), (3.0, 1, 16)]
 )
-def test_of_large_samples_fewer_are_searched_from_at_once(
-    mebibytes: float, devices: int, most: int
-) -> None:
+def test_of_large_samples_fewer_are_searched_from_at_once(mebibytes, devices, most) -> None:
     sample = np.zeros((1024, int(mebibytes * 1024), 1), np.uint8)
     seeds = [Seed(f"s{k}", sample, SEEDS[0].outputs) for k in range(40)]
     boards = [Batches(f"d{k}") for k in range(devices)]

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -219,13 +218,9 @@ def test_searches_that_wait_for_the_host_end_one_after_the_other() -> None:
     rules = SearchSettings(patient, Budget(500, None), 2, 7, Shelf())
     feed = Feed(SearchJob(seed, rules) for seed in seeds)
     scheduler = Scheduler(
-        original,
-        [Device(Linear())],
-        [feed],
-        LabelOracle(),
-        workers=1,
+        original, [Device(Linear())], [feed], LabelOracle(), workers=1,
         limits=FleetLimits(concurrency=20),
-    )
+    )  # fmt: skip
     queries_before: list[int] = []
     scheduler.run(lambda *_: queries_before.append(asked))
     assert len(queries_before) == 20
@@ -282,13 +277,9 @@ def test_a_long_search_is_seen_to_move() -> None:
         ticks.release()
 
     scheduler = scheduler_over(
-        make_seeds(2, Linear(), Linear()),
-        OneAnswerATick(Linear()),
-        budget=Budget(5, None),
-        concurrency=2,
-        workers=1,
-        tick_s=0.01,
-    )
+        make_seeds(2, Linear(), Linear()), OneAnswerATick(Linear()), budget=Budget(5, None),
+        concurrency=2, workers=1, tick_s=0.01,
+    )  # fmt: skip
     scheduler.run(lambda *_: None, tick)
     assert len(set(seen)) > 2
     assert 0 < max(seen) <= 10
@@ -342,9 +333,7 @@ def test_an_input_on_which_the_device_cannot_answer_ends_its_search_alone() -> N
 
 @pytest.mark.parametrize("one_trip", [False, True])
 @pytest.mark.parametrize("of", ["both", "original"])
-def test_an_input_on_which_the_original_cannot_answer_ends_its_search_alone(
-    of: Literal["both", "original"], one_trip: bool
-) -> None:
+def test_an_input_on_which_the_original_cannot_answer_ends_its_search_alone(of, one_trip) -> None:
     class Picky(Linear):
         """Can't answer on inputs whose first pixel is bright."""
 

@@ -54,14 +54,10 @@ def load(source, **options):
 @pytest.mark.parametrize(
     ("name", "subtype", "levels"),
     [
-        ("a.wav", "PCM_U8", 1 << 7),
-        ("a.wav", "PCM_16", 1 << 15),
-        ("a.flac", "PCM_16", 1 << 15),
-        ("a.aiff", "PCM_16", 1 << 15),
-        ("a.flac", "PCM_24", 1 << 23),
-        ("a.wav", "PCM_32", 1 << 31),
+        ("a.wav", "PCM_U8", 1 << 7), ("a.wav", "PCM_16", 1 << 15), ("a.flac", "PCM_16", 1 << 15),
+        ("a.aiff", "PCM_16", 1 << 15), ("a.flac", "PCM_24", 1 << 23), ("a.wav", "PCM_32", 1 << 31),
     ],
-)
+)  # fmt: skip
 def test_integers_are_value_over_full_scale(tmp_path, name, subtype, levels):
     shift = 32 - levels.bit_length()
     values = (np.array([0, 1, -1, 77, -(levels - 1), levels - 1]) << shift).astype(np.int32)
@@ -391,7 +387,7 @@ def test_the_other_medium_is_named(tmp_path):
         with pytest.raises(SeedError, match="model takes"):
             load(source)
     for source in (sound, sound.parent, tmp_path / "a.npz"):
-        with pytest.raises(SeedError, match=r"images .*front_end"):
+        with pytest.raises(SeedError, match=r"images.*front_end"):
             open_seeds(source, size=(4, 6), channels=1)
 
 

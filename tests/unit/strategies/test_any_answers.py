@@ -51,9 +51,7 @@ class Finds:
     ],
     ids=lambda one: one.name,
 )
-def test_a_strategy_finds_an_input_on_which_the_models_deviate(
-    models: Any, strategy: Finds
-) -> None:
+def test_a_strategy_finds_an_input_on_which_the_models_deviate(models, strategy) -> None:
     sample = agreed(models(), 1)[0]
     run = models().search(strategy.name, sample, 1, **dict(strategy.options))
     assert run.outputs(run.found).decision is Decision.DEVIATION
@@ -81,9 +79,7 @@ def test_strategies_of_class_scores_are_refused(models: Any, name: str) -> None:
         (of_boxes, {"k": 3}, "k is 2"),
     ],
 )
-def test_fitness_that_answers_have_no_meaning_for_is_refused(
-    models: Any, options: dict[str, Any], problem: str
-) -> None:
+def test_fitness_that_answers_have_no_meaning_for_is_refused(models, options, problem) -> None:
     with pytest.raises(UsageError, match=problem):
         models().search("diffchaser", agreed(models(), 1)[0], **options)
 

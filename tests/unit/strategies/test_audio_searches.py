@@ -69,9 +69,7 @@ def sounds(answer: Outputs, top: float) -> Outputs:
 @pytest.mark.parametrize("name", ["dflare", "dflare-d", "dflare-r"])
 @pytest.mark.parametrize("variant", ["text", "reference"])
 @pytest.mark.parametrize("outputs", [SCORES, WORDS], ids=["scores", "transcripts"])
-def test_every_variant_mutates_audio_and_what_it_finds_replays(
-    name: str, variant: str, outputs: Outputs
-) -> None:
+def test_every_variant_mutates_audio_and_what_it_finds_replays(name, variant, outputs) -> None:
     search = start(name, outputs, variant=variant)
     ask = next(search)
     for step in range(1, 12):
@@ -99,9 +97,7 @@ def test_the_pool_of_audio_is_the_papers_four(name: str) -> None:
     assert names == set(default_pool("audio"))
 
 
-def test_diffchaser_makes_no_input_before_the_batch_that_asks_about_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_diffchaser_makes_no_input_before_the_batch_that_asks_about_it(monkeypatch) -> None:
     made = []
     gain = default_pool("audio")["gain"]
     apply = type(gain).apply

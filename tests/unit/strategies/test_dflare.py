@@ -56,9 +56,7 @@ def test_returns_the_deviating_input_and_mutations_that_replay_to_it() -> None:
 
 
 @pytest.mark.parametrize("variant", ["text", "reference"])
-def test_a_mutant_that_the_device_was_not_given_is_drawn_anew_and_never_the_parent(
-    variant: str,
-) -> None:
+def test_a_mutant_that_the_device_was_not_given_is_drawn_anew_and_never_the_parent(variant) -> None:
     seed = Seed("a", SAMPLE, outputs(0.9, 0.9))
     search = build_strategy("dflare", {"variant": variant})(seed, np.random.default_rng(0))
     next(search)
@@ -94,17 +92,6 @@ def test_a_tie_is_not_taken_for_a_deviation() -> None:
     assert isinstance(search.send(Answer((outputs(0.5, 0.4, Decision.TIE),))), Ask)
 
 
-def test_same_randomness_same_questions() -> None:
-    first, second, other = start(1), start(1), start(2)
-    answers = [Answer((outputs(0.9, 0.9 - 0.02 * (k % 5)),)) for k in range(20)]
-    asked = []
-    for search in (first, second, other):
-        asks = [next(search)] + [search.send(answer) for answer in answers]
-        asked.append(b"".join(ask.samples[0].tobytes() for ask in asks))
-    assert asked[0] == asked[1]
-    assert asked[0] != asked[2]
-
-
 def test_all_operators_of_table_3_come_up() -> None:
     search = start()
     next(search)
@@ -123,9 +110,7 @@ def test_all_operators_of_table_3_come_up() -> None:
         ("dflare", {}, ("no-such-operator",), "no-such-operator"),
     ],
 )
-def test_bad_settings_are_named(
-    name: str, options: dict[str, float], operators: tuple[str, ...], words: str
-) -> None:
+def test_bad_settings_are_named(name, options, operators, words) -> None:
     with pytest.raises(UsageError, match=words):
         build_strategy(name, options, operators)
 

@@ -76,9 +76,7 @@ def test_none_never_leaves_the_seed(difference: float) -> None:
     ("name", "other"),
     [("not-lower", (0.6, 0.6995)), ("change", (0.6, 0.6))],  # .2 and .36 from the seed's state
 )
-def test_how_near_a_state_counts_as_observed_can_be_chosen(
-    name: AcceptanceName, other: tuple[float, float]
-) -> None:
+def test_how_near_a_state_counts_as_observed_can_be_chosen(name, other) -> None:
     seed = scores(0.9, 0.8) if name == "not-lower" else scores(0.9, 0.9)
     assert make_acceptance(name, seed, DELTA, 0.15, states=True).accepts(*scores(*other))
     assert not make_acceptance(name, seed, DELTA, 0.4, states=True).accepts(*scores(*other))

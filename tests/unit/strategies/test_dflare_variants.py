@@ -11,7 +11,7 @@ from edgeflare.errors import UsageError
 from edgeflare.strategies import build_strategy
 from edgeflare.strategies.dflare import DflareDOptions, DflareOptions, DflareROptions
 from edgeflare.types import Answer, Decision, Outcome, Outputs, Sample, Seed
-from edgeflare_mutators import Mutation, Operator, default_pool, reference_pool, replay
+from edgeflare_mutators import Mutation, default_pool, reference_pool, replay
 
 SAMPLE = np.random.default_rng(5).integers(0, 256, (12, 10, 1), dtype=np.uint8)
 ALIKE = Outputs(np.array([0.9, 0.1]), np.array([0.9, 0.1]), Decision.AGREE)
@@ -71,9 +71,7 @@ def test_what_a_variant_finds_replays_from_its_record(name: str, variant: str) -
 @pytest.mark.parametrize(
     ("variant", "pool"), [("text", default_pool()), ("reference", reference_pool(wrap=True))]
 )
-def test_each_variant_uses_all_of_its_operators(
-    name: str, variant: str, pool: dict[str, Operator]
-) -> None:
+def test_each_variant_uses_all_of_its_operators(name, variant, pool) -> None:
     strategy = build_strategy(name, {"variant": variant})
     names = set()
     for number in range(80):

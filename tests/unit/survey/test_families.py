@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,9 +167,7 @@ def test_families_are_chosen_by_name_in_the_order_stated() -> None:
         families_for("audio", ["xyz"])
 
 
-def test_a_users_corruption_is_a_family_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_users_corruption_is_a_family_of_its_name(tmp_path, monkeypatch) -> None:
     install_corruption(tmp_path, "darken-by-user")
     monkeypatch.syspath_prepend(tmp_path)
     families = families_for("image")
@@ -183,9 +180,7 @@ def test_a_users_corruption_is_a_family_of_its_name(
     assert families_for("audio").keys() == {one.name for one in AUDIO}
 
 
-def test_a_users_corruption_with_a_familys_name_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_users_corruption_with_a_familys_name_is_refused(tmp_path, monkeypatch) -> None:
     install_corruption(tmp_path, "patch")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UsageError, match="built-in family"):

@@ -211,9 +211,7 @@ def test_what_is_recorded_makes_the_inputs_again(pursued: PlantedFault) -> None:
 
 
 @pytest.mark.parametrize("rounds", [_extended(0), 1, _extended(3), _extended(5), 8])
-def test_it_ends_where_the_original_is_unsure_of_all_further_inputs(
-    rounds: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_ends_where_the_original_is_unsure_of_all_further_inputs(rounds, monkeypatch) -> None:
     world, rng = planted(REGIONS["brightest pixel below"]), np.random.default_rng(1)
     surveyed, screened = world.survey(rng, 100), world.screened
 

@@ -106,14 +106,6 @@ def test_the_inputs_follow_from_the_parameters_that_are_kept() -> None:
         np.testing.assert_array_equal(again, one.sample)
 
 
-def test_the_same_generator_gives_the_same_inputs() -> None:
-    first, second, other = (
-        [one.drawn for one in run(sure_of_dark, number).surveyed] for number in (7, 7, 8)
-    )
-    assert first == second
-    assert first != other
-
-
 def test_families_and_severities_have_even_shares() -> None:
     families: Counter[str] = Counter()
     severities: Counter[int] = Counter()

@@ -154,9 +154,7 @@ def test_bias_is_the_disparity_of_confusion() -> None:
 
 
 @pytest.mark.extended
-def test_where_nothing_was_changed_something_is_found_in_a_twentieth_at_most(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_nothing_was_changed_something_is_found_in_a_twentieth_at_most(monkeypatch) -> None:
     """Two models that differ by noise alone, of both with the same distribution."""
     monkeypatch.setattr(deployment, "MOST_PAIRS", 2)  # the others have larger p
     rng = np.random.default_rng(6)

@@ -83,9 +83,7 @@ def test_bias_errors_are_found_from_the_papers_data(setting: str, shared_data: P
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize("setting", TABLE_3)
-def test_the_papers_confusion_errors_are_found_from_its_data(
-    setting: str, shared_data: Path
-) -> None:
+def test_the_papers_confusion_errors_are_found_from_its_data(setting, shared_data) -> None:
     distances, confusion = released(shared_data / "deepinspect" / setting)
     found = evaluate_measure("NAPVD", -pair_values(distances), pair_values(confusion))
     *counts, correlation = TABLE_3[setting]

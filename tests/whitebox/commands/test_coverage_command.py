@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +93,7 @@ def computed(
 
 
 @pytest.mark.parametrize("which", ["searched", "surveyed"])
-def test_the_figures_are_those_of_the_criteria(
-    which: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_the_figures_are_those_of_the_criteria(which, request, tmp_path) -> None:
     shutil.copytree(request.getfixturevalue(which), tmp_path / "c")
     found = inspect(tmp_path, "--json").json
     sets = sets_of(tmp_path / "c")
@@ -137,15 +135,6 @@ def test_layers_are_chosen(home: Path) -> None:
     assert 0 < some["units"] < found["units"]
 
 
-def test_dead_units_are_told_apart(home: Path) -> None:
-    image = np.zeros((1, 28, 28), np.uint8)
-    np.savez(home / "one.npz", images=image)
-    ran = inspect(home, "--profile", "one.npz")
-    assert "236 of 236" in ran.out
-    found = inspect(home, "--profile", "one.npz", "--json").json
-    assert found["dead_units"] == found["units"] == 236
-
-
 def test_a_large_profile_is_subsampled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edgeflare_whitebox.coverage_campaign.TRACES", 4)
     one, same = (coverage_of_campaign(home / "c", criteria=["DSC", "NBC"]) for _ in range(2))
@@ -158,9 +147,7 @@ def test_a_large_profile_is_subsampled(home: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_subsample_is_drawn_as_documented(
-    home: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_the_subsample_is_drawn_as_documented(home, monkeypatch, seed) -> None:
     """Vitter's algorithm R, written here once more."""
     monkeypatch.setattr("edgeflare_whitebox.coverage_campaign.TRACES", 20)
     profile = DEMO / "seeds.npz"
@@ -257,9 +244,7 @@ def _without_seeds(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["original.tflite", "original.pt2", "original.keras"])
-def test_importance_of_another_format_is_refused_before_anything_is_read(
-    home: Path, name: str
-) -> None:
+def test_importance_of_another_format_is_refused_before_anything_is_read(home, name) -> None:
     _change_original(home, path=f"/nowhere/{name}")
     ran = edgeflare("inspect", "importance", "c", "--profile", "nowhere", home=home)
     assert ran.code == 2
@@ -282,9 +267,7 @@ def test_importance_of_another_format_is_refused_before_anything_is_read(
         (None, ("--original", DEMO / "deployed.tflite"), "original model"),
     ],
 )
-def test_what_can_not_be_measured_is_told(
-    home: Path, spoil: Callable[[Path], None] | None, flags: tuple[object, ...], words: str
-) -> None:
+def test_what_can_not_be_measured_is_told(home, spoil, flags, words) -> None:
     if spoil is not None:
         spoil(home)
     ran = inspect(home, *flags)
@@ -336,27 +319,3 @@ def test_a_damaged_result_is_told(home: Path) -> None:
     ran = edgeflare("report", "c", home=home)
     assert ran.code == 2
     assert "the result 'coverage'" in ran.sentence
-
-
-@pytest.mark.shared_data
-@pytest.mark.extended
-def test_a_keyword_spotter_in_tflite(tmp_path: Path, shared_data: Path) -> None:
-    models, clips = shared_data / "models" / "mlperf-tiny", shared_data / "audio" / "speech"
-    (tmp_path / "clips").mkdir()
-    for name in ("tflm_yes_1000ms.wav", "tflm_no_1000ms.wav"):
-        shutil.copy(clips / name, tmp_path / "clips")
-    must_run(
-        *("run", "--original", models / "kws_dscnn_float.tflite"),
-        *("--deployed", models / "kws_dscnn_int8.tflite", "--input", "front_end=mlperf-tiny-kws"),
-        *("--seeds", "clips", "--max-queries", 20, "--no-survey", "--strategy", "dflare"),
-        *("--out", "c"),
-        home=tmp_path,
-    )
-    found = inspect(tmp_path, "--profile", clips / "cards_001.wav", "--json").json
-    assert (found["profiled"], found["inputs"]["seeds"]) == (1, 2)
-    own = inspect(tmp_path, "--json").json
-    scores = {one["name"]: one["scores"]["seeds"] for one in own["criteria"]}
-    assert scores["NC"] > 0
-    assert scores["KMNC"] > 0
-    refused = inspect(tmp_path, "--profile", "clips", "--resize", "area")
-    assert "--resize" in refused.sentence

@@ -66,9 +66,7 @@ def test_workers_find_the_same_and_a_resumed_campaign_keeps_the_option(tmp_path:
     assert found_in(limited.out) == found_in(alone)
 
 
-def test_without_torch_the_campaign_does_not_begin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_torch_the_campaign_does_not_begin(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
 
     with pytest.raises(UsageError, match=r"install 'edgeflare\[torch\]'"):
@@ -88,9 +86,7 @@ def test_an_original_that_is_no_onnx_file_is_refused_at_the_start(tmp_path: Path
 
 
 @pytest.mark.torch
-def test_pytorchs_version_belongs_to_what_a_campaign_is_resumed_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pytorchs_version_belongs_to_what_a_campaign_is_resumed_with(tmp_path, monkeypatch) -> None:
     stopped = config(tmp_path / "c", GRADIENTS, fleet={"total_queries": 34})
     run_campaign(stopped)
     installed = provenance.version
@@ -161,9 +157,7 @@ def test_deepxplore_asks_about_what_the_hosts_models_differ_on(
 
 
 @pytest.mark.torch
-def test_a_further_original_that_was_changed_is_named_on_resuming(
-    tmp_path: Path, damaged: Path
-) -> None:
+def test_a_further_original_that_was_changed_is_named_on_resuming(tmp_path, damaged) -> None:
     options = {"others": [str(damaged)]}
     stopped = config(tmp_path / "c", options, "deepxplore", fleet={"total_queries": 14})
     run_campaign(stopped)
@@ -185,9 +179,7 @@ def test_a_further_original_that_was_changed_is_named_on_resuming(
         ({"others": [str(DEMO / "original.onnx")]}, "original itself"),
     ],
 )
-def test_deepxplore_without_a_further_original_does_not_begin(
-    tmp_path: Path, options: dict[str, object], sentence: str
-) -> None:
+def test_deepxplore_without_a_further_original_does_not_begin(tmp_path, options, sentence) -> None:
     with pytest.raises(UsageError, match=sentence):
         run_campaign(config(tmp_path / "out", options, "deepxplore"))
 

@@ -40,9 +40,7 @@ def test_inner_tensors_are_read(chain: DifferentiableModel) -> None:
     assert chain.run({"x": X}, ["doubled"])["doubled"].tolist() == (2 * X).tolist()
 
 
-def test_only_what_is_needed_runs(
-    chain: DifferentiableModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_needed_runs(chain, monkeypatch) -> None:
     ran: list[str] = []
     run_node = chain._run_node
     monkeypatch.setattr(

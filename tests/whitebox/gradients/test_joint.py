@@ -52,9 +52,7 @@ def objective(models: list[Path], sample: Sample, asked: JointObjective) -> floa
 
 
 @pytest.mark.parametrize("deviating", [0, 1, 2])
-def test_the_gradient_is_the_slope_of_the_objective_per_level(
-    models: list[Path], deviating: int
-) -> None:
+def test_the_gradient_is_the_slope_of_the_objective_per_level(models, deviating) -> None:
     others = tuple(str(one) for one in models[1:])
     asked = JointObjective(others, 3, deviating, 2.0)
     sample = np.random.default_rng(deviating).integers(60, 190, (8, 8, 3), dtype=np.uint8)
@@ -68,9 +66,7 @@ def test_the_gradient_is_the_slope_of_the_objective_per_level(
     assert found.labels == tuple(int(tensors(one, sample)["y"].argmax()) for one in models)
 
 
-def test_what_a_further_models_output_holds_is_told_by_its_end(
-    models: list[Path], tmp_path: Path
-) -> None:
+def test_what_a_further_models_output_holds_is_told_by_its_end(models, tmp_path) -> None:
     """A copy that ends in logits, or in a logarithm of its softmax, has the same decisions and slopes."""
     sample = np.random.default_rng(2).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     for kind in ("LogSoftmax", "Identity", "Softmax"):
@@ -87,9 +83,7 @@ def test_what_a_further_models_output_holds_is_told_by_its_end(
             assert np.abs(found.gradient).max() < 1e-6  # the two scores cancel each other out
 
 
-def test_models_that_do_not_fit_the_original_are_refused(
-    models: list[Path], tmp_path: Path
-) -> None:
+def test_models_that_do_not_fit_the_original_are_refused(models, tmp_path) -> None:
     weights = {"w": np.ones((192, 4), np.float32)}
     nodes = [
         helper.make_node("Flatten", ["x"], ["f"]),

@@ -10,7 +10,6 @@ from command import DEMO
 from onnx import TensorProto, helper, numpy_helper
 from small_models import quantized_onnx
 
-from edgeflare.answers.outputs import OutputKind
 from edgeflare.errors import UsageError
 from edgeflare.models import InputSpec, OriginalModel, OutputReader, TensorInfo
 from edgeflare.types import Ask
@@ -68,9 +67,7 @@ def test_a_gradient_is_the_slope_of_the_log_odds_per_level(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("end", ["", "Identity"])
-def test_gradients_are_those_of_what_the_output_is_read_as(
-    tmp_path: Path, kind: OutputKind, values: list[float], end: str
-) -> None:
+def test_gradients_are_those_of_what_the_output_is_read_as(tmp_path, kind, values, end) -> None:
     ends = {"probabilities": "Softmax", "sigmoid": "Sigmoid"}.get(kind)
     arguments = np.array(values, np.float32)
     if ends == "Softmax":

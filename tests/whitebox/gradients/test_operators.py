@@ -123,13 +123,9 @@ def test_old_softmax_flattens_what_follows_its_axis() -> None:
 def test_recurrent_layers_agree_with_onnx_runtime(kind: str, gates: int, direction: str) -> None:
     steps, both = draw(6, 2, 3), 2 if direction == "bidirectional" else 1
     given = {
-        "x": steps,
-        "w": draw(both, gates * 4, 3),
-        "r": draw(both, gates * 4, 4),
-        "b": draw(both, 2 * gates * 4),
-        "l": None,
-        "h": draw(both, 2, 4),
-    }
+        "x": steps, "w": draw(both, gates * 4, 3), "r": draw(both, gates * 4, 4),
+        "b": draw(both, 2 * gates * 4), "l": None, "h": draw(both, 2, 4),
+    }  # fmt: skip
     outputs = 3 if kind == "LSTM" else 2
     more = {"linear_before_reset": 1} if kind == "GRU" and direction == "forward" else {}
     assert_agrees(

@@ -132,9 +132,7 @@ def test_a_seed_on_which_the_models_differ_is_left_out(host: Host) -> None:
     assert len(host.asks) == 1
 
 
-def test_scores_that_are_not_finite_are_shown_to_both_models(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_that_are_not_finite_are_shown_to_both_models(host, monkeypatch) -> None:
     (sample,) = seeds(host, 1)
     joint: Callable[[Ask], JointGradient] = host._joint
 

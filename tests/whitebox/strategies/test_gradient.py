@@ -57,9 +57,7 @@ def test_the_device_is_only_asked_about_images_that_the_constraint_allows(
 
 
 @pytest.mark.parametrize("constraint", ["occlusion", "blackout"])
-def test_most_seeds_lead_to_an_image_on_which_the_device_decides_differently(
-    constraint: str,
-) -> None:
+def test_most_seeds_lead_to_an_image_on_which_the_device_decides_differently(constraint) -> None:
     found = 0
     for _, run in searches((14, 14, 1), constraint=constraint):
         if run.gave_up:

@@ -24,16 +24,10 @@ def value(name: str, record: InputRecord = RECORD, **known: Any) -> float:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("deviates", 1),
-        ("deviates:pi", 0),
-        ("deviates:jetson", 1),
-        ("deviates:nano", math.nan),
-        ("class:3", 1),
-        ("class:5", 0),
-        ("family:dim", 1),
-        ("family:fog", 0),
+        ("deviates", 1), ("deviates:pi", 0), ("deviates:jetson", 1), ("deviates:nano", math.nan),
+        ("class:3", 1), ("class:5", 0), ("family:dim", 1), ("family:fog", 0),
     ],
-)
+)  # fmt: skip
 def test_what_is_known_of_an_input(name: str, expected: float) -> None:
     assert value(name) == pytest.approx(expected, nan_ok=True)
 

@@ -13,7 +13,6 @@ from edgeflare_whitebox.units.measures import (
     BINS,
     BY_UNIT,
     JOINT_RECORDS,
-    MeasureName,
     Scores,
     design_effects,
     information,
@@ -61,9 +60,7 @@ def test_pearson_is_numpys_whatever_the_offset(shift: float) -> None:
 
 
 @pytest.mark.parametrize("name", BY_UNIT)
-def test_scores_are_those_of_all_units_at_once(
-    name: MeasureName, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_are_those_of_all_units_at_once(name, monkeypatch) -> None:
     units, values = drawn(500, 13)
     some = units.astype(np.float32)
     whole = BY_UNIT[name](some, values, 0.05, np.ones(2))
@@ -283,14 +280,10 @@ def test_all_inputs_of_a_group_train_or_are_held_out() -> None:
 @pytest.mark.parametrize(
     ("values", "scorable"),
     [
-        ([0] * 9 + [1] * 90, False),
-        ([0] * 10 + [1] * 90, True),
-        ([0] * 10 + [1] * 9 + [np.nan] * 50, False),
-        ([3.5] * 100, False),
-        ([1, 2] * 4, False),
-        ([1, 2] * 5, True),
-        ([np.nan] * 20, False),
+        ([0] * 9 + [1] * 90, False), ([0] * 10 + [1] * 90, True),
+        ([0] * 10 + [1] * 9 + [np.nan] * 50, False), ([3.5] * 100, False), ([1, 2] * 4, False),
+        ([1, 2] * 5, True), ([np.nan] * 20, False),
     ],
-)
+)  # fmt: skip
 def test_which_hypotheses_can_be_scored(values: list[float], scorable: bool) -> None:
     assert is_scorable(np.array(values, np.float64)) is scorable

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from typing_extensions import Self
 
 from edgeflare._internal.flags import OUTPUTS, Flag, ForTasks
@@ -12,10 +12,8 @@ from edgeflare.types import DetectionRules
 _Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
-class DetectionConfig(BaseModel):
+class DetectionConfig(BaseModel, extra="forbid", frozen=True):
     """What a detector's boxes must have to count, and when two are of one object."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     confidence: Annotated[
         _Share,

@@ -21,15 +21,6 @@ from edgeflare.store.records import InputOfReplay, ReplayInput, ReplayResult
 from edgeflare.store.state import ReplayStart
 from edgeflare.types import TRIGGERS, Decision, Status
 
-__all__ = [
-    "STATES",
-    "ReplayState",
-    "ReplayedInput",
-    "replay_inputs",
-    "replayed_inputs",
-    "stored_replay",
-]
-
 _T = TypeVar("_T")
 ReplayState: TypeAlias = Literal[
     "fixed", "still", "new", "agrees", "unstable", "nonfinite", "failed"

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.flags import Flag
 from edgeflare.errors import UsageError
@@ -11,10 +11,8 @@ Seconds = Annotated[float, Field(ge=0, le=365 * 86400, allow_inf_nan=False)]
 """A limit of time: at most a year, so that every clock and every wait can count it."""
 
 
-class FleetConfig(BaseModel):
+class FleetConfig(BaseModel, extra="forbid", frozen=True):
     """How several devices share a campaign."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     mode: Annotated[Literal["split", "replicate"], Flag("--fleet", metavar="MODE")] = Field(
         default="split",

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from edgeflare._internal import toml
 from edgeflare._internal.flags import Flag, Key, conflict
@@ -33,10 +33,8 @@ def float_model(reference: str, original: Path) -> Path | None:
     return Path(reference.removeprefix(_INT8_OF)) if made else None
 
 
-class SurveyConfig(BaseModel):
+class SurveyConfig(BaseModel, extra="forbid", frozen=True):
     """The survey before the search: how often the device decides differently far from the seeds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: Annotated[bool, Flag("--survey/--no-survey")] = Field(
         default=True,

@@ -207,13 +207,6 @@ Probe: TypeAlias = Callable[[NDArray[Any]], Probed]
 """Runs a model on one input tensor, whose batch axis is 1."""
 
 
-class Part(NamedTuple):
-    """The end of a model: the tensors that it starts at, and its operators in their order."""
-
-    names: tuple[str, ...]
-    operations: Sequence[Operation]
-
-
 class ModelGraph(ModelStructure):
     """A model whose tensors are read by name, and that is started in the middle.
 
@@ -290,10 +283,12 @@ class ModelGraph(ModelStructure):
                 groups[name].append(name)
         return list({id(one): one for one in groups.values()}.values())
 
-    def part_after(self, names: Collection[str]) -> Part | None:
+    def part_after(
+        self, names: Collection[str]
+    ) -> tuple[tuple[str, ...], Sequence[Operation]] | None:
         """Return what lies between these tensors and the output, None where they don't suffice.
 
-        That is where the output depends on the input past them as well.
+        It is the tensors that it starts at, and the operators in their order. They don't suffice where the output depends on the input past them as well.
         """
         makers = {name: one for one in self.operations for name in one.outputs}
         needed, used, open_names = set(), set(), [self.output]
@@ -306,7 +301,7 @@ class ModelGraph(ModelStructure):
             elif makers[name] not in needed:
                 needed.add(makers[name])
                 open_names += makers[name].inputs
-        return Part(
+        return (
             tuple(name for name in names if name in used),
             [one for one in self.operations if one in needed],
         )

@@ -4,11 +4,16 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
 
 from edgeflare._internal.files import is_unused, replacing, write_whole
+from edgeflare._internal.flags import Flag
 from edgeflare._internal.records import JsonRecord
+from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.answers.metrics import text_of, top_label
+from edgeflare.document import Section, Text
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.repair import check_finished
 from edgeflare.reports.export import file_stem, text_in, translate_write_errors
@@ -63,13 +68,9 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
             for stem, sample, row in _rows(store):
                 if row[2] is None:  # the original has no answer to learn
                     continue
-                ending, data = "png", b""
-                found = store.get_sample(sample)
-                if store.sample_rate is None:
-                    data = png(found)
-                else:
-                    ending, data = "wav", pcm_wav(found, store.sample_rate)
-                name = f"{_FILES}/{stem}.{ending}"
+                rate, pixels = store.sample_rate, store.get_sample(sample)
+                data = png(pixels) if rate is None else pcm_wav(pixels, rate)
+                name = f"{_FILES}/{stem}.{'png' if rate is None else 'wav'}"
                 write_whole(folder / name, data)
                 writer.writerow([name, *row])
                 count += 1
@@ -101,3 +102,34 @@ def _row(
 def _answer(output: Output | None) -> str | int | None:
     text = text_of(output)
     return top_label(output) if text is None else text
+
+
+class ExamplesSettings(BaseModel):
+    """What ``repair examples`` is told."""
+
+    folder: Annotated[Path, Flag("folder")] = Field(description="A new folder.")
+
+
+class _Examples(Analysis[ExamplesSettings, FineTuningSet]):
+    name = "examples"
+    about = (
+        "Write seed and triggering inputs with the original's answers, to fine-tune a model with."
+    )
+    settings, result = ExamplesSettings, FineTuningSet
+    stored = False
+
+    def run(
+        self, campaign: Store, settings: ExamplesSettings, context: RunContext
+    ) -> FineTuningSet:
+        del context
+        return write_fine_tuning(campaign.folder, settings.folder)
+
+    def sections(self, result: FineTuningSet) -> Iterator[Section]:  # type: ignore[override]
+        text = (
+            f"{result.inputs:,} inputs, of which {result.triggering:,} are triggering, in {result.folder}: "
+            "examples.csv names each file and what the original answers to it"
+        )
+        yield Section("examples", "", (Text(text),))
+
+
+EXAMPLES = _Examples()

@@ -53,7 +53,8 @@ def repaired_document(found: RepairedCampaign) -> list[Block]:
     """Return how a repair does on inputs that it wasn't made from, and in a new search."""
     blocks: list[Block] = []
     if found.is_harmful:
-        blocks.append(Text(f"Don't ship this repair: {_harm(found)}.", "strong"))
+        harms = " and ".join(_harms(found))
+        blocks.append(Text(f"Don't ship this repair: {harms}.", "strong"))
     if found.trained is not None:
         blocks += _trained(found.trained)
     if found.abstention is not None:
@@ -65,10 +66,6 @@ def repaired_document(found: RepairedCampaign) -> list[Block]:
         code = SNIPPETS[found.snippet].format(threshold=found.abstention.threshold)
         blocks.append(CommandLine(code))
     return blocks
-
-
-def _harm(found: RepairedCampaign) -> str:
-    return " and ".join(_harms(found))
 
 
 def _harms(found: RepairedCampaign) -> Iterator[str]:

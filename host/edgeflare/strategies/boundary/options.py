@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from edgeflare._internal import exact
 from edgeflare._internal.exact import Floats
@@ -22,7 +22,7 @@ _FAR = 3.3
 _FAR_ENOUGH = 1.5
 
 
-class BoundaryOptions(BaseModel):
+class BoundaryOptions(BaseModel, extra="forbid", frozen=True):
     """Searches along the original's decision boundary and asks the device beside it.
 
     What is not stated of `crossing`, `effort`, `candidates` and `tied_classes` follows from the kind
@@ -34,8 +34,6 @@ class BoundaryOptions(BaseModel):
     above 1 are refused. For these and for detectors crossing mutants, `gradients` and 3
     `tied_classes` are refused, too.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     crossing: Literal["auto", "least-l2", "line", "mutants", "natural"] = Field(
         default="auto",
@@ -111,11 +109,8 @@ class BoundaryOptions(BaseModel):
         return "gradient" if self.gradients else ""
 
 
-def refuse_class_options(options: BoundaryOptions, reason: str) -> None:
-    """Raise UsageError for options that only class scores have a meaning for.
-
-    `reason` follows the option's name in the message.
-    """
+def refuse_class_options(options: BoundaryOptions, by: str) -> None:
+    """Raise UsageError for options that only class scores have a meaning for, in a search `by` others."""
     stated = {
         "tied_classes 3": options.tied_classes == 3,
         "crossing mutants": options.crossing == "mutants",
@@ -123,7 +118,10 @@ def refuse_class_options(options: BoundaryOptions, reason: str) -> None:
     }
     for name, given in stated.items():
         if given:
-            raise UsageError(f"strategy boundary: {name} {reason}")
+            raise UsageError(
+                f"strategy boundary: {name} is for a boundary between classes, which a search by {by} "
+                "does not have; leave it out"
+            )
 
 
 class Bounds:

@@ -56,9 +56,7 @@ def test_it_is_run_at_its_pace_and_remembered_between(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["echo 7; exit 3", "echo nothing"])
-def test_one_that_fails_or_makes_no_sense_is_left_alone_for_a_while(
-    tmp_path: Path, script: str
-) -> None:
+def test_one_that_fails_or_makes_no_sense_is_left_alone_for_a_while(tmp_path, script) -> None:
     counting(tmp_path, script)
     clock = Clock()
 
@@ -122,9 +120,7 @@ def test_one_that_is_not_there_reports_nothing(tmp_path: Path) -> None:
         ({"type": "Battery", "capacity": "4711"}, Charge(None, None)),
     ],
 )
-def test_a_battery_in_the_systems_files(
-    tmp_path: Path, supply: dict[str, str], charge: Charge
-) -> None:
+def test_a_battery_in_the_systems_files(tmp_path, supply, charge) -> None:
     files = {f"sys/class/power_supply/some/{name}": f"{text}\n" for name, text in supply.items()}
     assert Battery(lay_out(tmp_path, files)).read() == charge
 

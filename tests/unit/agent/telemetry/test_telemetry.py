@@ -30,9 +30,7 @@ def zones(*contents: str) -> dict[str, str]:
         ((), None),
     ],
 )
-def test_the_hottest_plausible_sensor_counts(
-    tmp_path: Path, contents: tuple[str, ...], hottest: float | None
-) -> None:
+def test_the_hottest_plausible_sensor_counts(tmp_path, contents, hottest) -> None:
     assert telemetry.temperature_c(lay_out(tmp_path, zones(*contents))) == hottest
 
 
@@ -52,9 +50,7 @@ def named_zone(number: int, name: str, content: str) -> dict[str, str]:
         ({"GPU-therm": -256000, "Tboard_tegra": 31000}, 31.0),  # its GPU is off
     ],
 )
-def test_sensors_of_processors_count_before_others(
-    tmp_path: Path, sensors: dict[str, int], hottest: float
-) -> None:
+def test_sensors_of_processors_count_before_others(tmp_path, sensors, hottest) -> None:
     files: dict[str, str] = {}
     for number, (name, content) in enumerate(sensors.items()):
         files |= named_zone(number, name, str(content))
@@ -80,9 +76,7 @@ def test_sensors_of_processors_count_before_others(
         ({}, None, None),
     ],
 )
-def test_a_jetson_reports_load_and_clock_of_its_gpu(
-    tmp_path: Path, files: dict[str, str], load: float | None, mhz: float | None
-) -> None:
+def test_a_jetson_reports_load_and_clock_of_its_gpu(tmp_path, files, load, mhz) -> None:
     root = lay_out(tmp_path, files)
     assert (telemetry.gpu_load(root), telemetry.gpu_mhz(root)) == (load, mhz)
 

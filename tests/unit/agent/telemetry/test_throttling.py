@@ -31,9 +31,7 @@ def cooler(number: int, kind: str, state: str) -> dict[str, str]:
         ("", None, None),
     ],
 )
-def test_a_raspberry_pi_reports_it_in_flags(
-    tmp_path: Path, path: str, content: str, now: list[str] | None, since_boot: list[str] | None
-) -> None:
+def test_a_raspberry_pi_reports_it_in_flags(tmp_path, path, content, now, since_boot) -> None:
     told = Throttling(lay_out(tmp_path, {path: content})).read()
     assert told.reasons == now
     if content.startswith("0xf"):
@@ -42,9 +40,7 @@ def test_a_raspberry_pi_reports_it_in_flags(
         assert told.since_boot == since_boot
 
 
-def test_where_no_file_has_the_flags_vcgencmd_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_file_has_the_flags_vcgencmd_does(tmp_path, monkeypatch) -> None:
     stand_in(tmp_path / "bin", "vcgencmd", '[ "$*" = get_throttled ] && echo throttled=0x80008')
     on_path(monkeypatch, tmp_path / "bin")
     told = Throttling(str(tmp_path / "system")).read()
@@ -85,9 +81,7 @@ def test_a_kernel_of_debian_reports_the_voltage_alone(tmp_path: Path) -> None:
         ({}, None),
     ],
 )  # fmt: skip
-def test_cooling_devices_that_slow_something_down_tell_it(
-    tmp_path: Path, devices: dict[str, str], now: list[str] | None
-) -> None:
+def test_cooling_devices_that_slow_something_down_tell_it(tmp_path, devices, now) -> None:
     assert Throttling(lay_out(tmp_path, devices)).read() == (now, None)
 
 

@@ -41,9 +41,7 @@ def notes(result: FoundInputs) -> list[str]:
         ({"clip": (-1.0, 1.0)}, {}, "clip=-1,1 instead"),
     ],
 )
-def test_both_sides_of_a_change_are_named(
-    likeliest: dict[str, Any], before: dict[str, Any], words: str
-) -> None:
+def test_both_sides_of_a_change_are_named(likeliest, before, words) -> None:
     [change] = found(pair({}, likeliest), pair({}, before)).changes()
     assert change.startswith("the deployed")
     assert words in change

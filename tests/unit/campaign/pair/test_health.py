@@ -153,9 +153,7 @@ def test_a_campaign_whose_answers_are_lost_is_not_called_constant(tmp_path: Path
 @pytest.mark.parametrize(
     ("unstable", "found", "kinds"), [(1, 0, []), (3, 4, []), (3, 3, ["not-repeatable"])]
 )
-def test_findings_that_do_not_repeat(
-    tmp_path: Path, unstable: int, found: int, kinds: list[str]
-) -> None:
+def test_findings_that_do_not_repeat(tmp_path, unstable, found, kinds) -> None:
     with answered(tmp_path / "c", [(varied(), varied(), AGREE)] * 8) as store:
         statuses = [Status.UNSTABLE] * unstable + [Status.FOUND] * found
         for number, status in enumerate(statuses):
@@ -163,9 +161,7 @@ def test_findings_that_do_not_repeat(
         assert [one.kind for one in unusable_answers(store)] == kinds
 
 
-def test_decisions_that_rounding_turns_beside_the_boundary_are_no_random_model(
-    tmp_path: Path,
-) -> None:
+def test_decisions_that_rounding_turns_beside_the_boundary_are_no_random_model(tmp_path) -> None:
     with answered(tmp_path / "c", [(varied(), varied(), AGREE)] * 4) as store:
         for number in range(4):
             unstable = OutcomeRecord(f"{number}", Status.UNSTABLE, 1, deployed_margin=0.0015)

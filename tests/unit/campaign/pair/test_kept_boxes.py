@@ -33,9 +33,7 @@ def side(*shapes: Shape, kind: str, background: int | None = None) -> ModelInter
         ([(1, 10, 21), (1, 10, 4)], "ssd-raw", 0, [1, 1], [1, 20]),  # more classes than anchors
     ],
 )
-def test_the_anchors_are_those_that_the_decoder_reads(
-    shapes: list[Shape], kind: str, background: int | None, axes: list[int], rows: list[int] | None
-) -> None:
+def test_the_anchors_are_those_that_the_decoder_reads(shapes, kind, background, axes, rows) -> None:
     whole = side(*shapes, kind=kind, background=background)
     kept = keeping_boxes(whole, 30)
     assert kept.keep == {"count": 30, "scores": 0, "axis": axes, "rows": rows}

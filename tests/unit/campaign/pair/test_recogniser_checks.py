@@ -117,9 +117,7 @@ class TestNewPairs:
         with pytest.raises(UsageError, match="return transcripts,"):
             baseline_pairs(LimitsConfig(new_pairs=False, baseline=folder), 4)
 
-    def test_a_baseline_whose_seeds_were_all_unanswered_has_none_to_miss(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_baseline_whose_seeds_were_all_unanswered_has_none_to_miss(self, tmp_path) -> None:
         folder = tmp_path / "silent"
         with Store.create(folder, {}, environment={}) as store:
             store.state.finished = True

@@ -55,9 +55,7 @@ def test_files_that_say_how_they_are_read_are_read_so(tmp_path: Path, stack: Exi
     assert answer.text == "ab c"
 
 
-def test_a_stated_vocabulary_is_sent_and_identified_by_its_digest(
-    tmp_path: Path, stack: ExitStack
-) -> None:
+def test_a_stated_vocabulary_is_sent_and_identified_by_its_digest(tmp_path, stack) -> None:
     models = (ctc_model(tmp_path / name, decoder=None) for name in ("o.onnx", "d.onnx"))
     (tmp_path / "v.txt").write_text("\n".join(LETTERS))
     decoder = {"vocabulary": tmp_path / "v.txt", "space": "|"}
@@ -127,9 +125,7 @@ def test_rates_and_lengths_are_the_same(tmp_path: Path, stack: ExitStack) -> Non
 SOUND = {"front_end": "waveform", "rate": 8000}
 
 
-def test_one_that_hears_beside_one_with_scores_before_their_rates(
-    tmp_path: Path, stack: ExitStack
-) -> None:
+def test_one_that_hears_beside_one_with_scores_before_their_rates(tmp_path, stack) -> None:
     hears, other = ctc_model(tmp_path / "o.onnx"), plain_model(tmp_path / "d.onnx")
     first = {"input": {**SOUND, "rate": 1000}}
     with pytest.raises(ModelError, match="original model"):
@@ -151,9 +147,7 @@ def test_a_decoder_for_a_model_that_has_no_use_for_it(tmp_path: Path, stack: Exi
         Pair(stated(hears, hears, **decoder), stack)
 
 
-def test_a_recogniser_without_a_decoder_is_told_how_to_state_one(
-    tmp_path: Path, stack: ExitStack
-) -> None:
+def test_a_recogniser_without_a_decoder_is_told_how_to_state_one(tmp_path, stack) -> None:
     model = ctc_model(tmp_path / "o.onnx", decoder=None)
     with pytest.raises(ModelError, match="`--decoder vocabulary=FILE`"):
         Pair(stated(model, model, input=SOUND), stack)

@@ -40,9 +40,7 @@ AVX2 = {"arch": "x86_64", "cpu_flags": ["avx2", "fma"]}
         ({"name": "tflite"}, AVX2, False),
     ],
 )
-def test_only_onnxruntime_on_processors_without_vnni_saturates(
-    runtime: dict[str, object], fingerprint: dict[str, object], does: bool
-) -> None:
+def test_only_onnxruntime_on_processors_without_vnni_saturates(runtime, fingerprint, does) -> None:
     assert saturates(runtime, fingerprint) is does
 
 
@@ -98,9 +96,7 @@ SIDE = ModelInterface(
         (63, False, None),  # as reduce_range=True makes them: no pair can saturate
     ],
 )
-def test_what_saturation_changes_is_told(
-    tmp_path: Path, most: int, exact: bool, answers: int | None
-) -> None:
+def test_what_saturation_changes_is_told(tmp_path, most, exact, answers) -> None:
     path = model(tmp_path / "m.onnx", most)
     told = saturated_answers(path, SIDE, SIDE.reader("probabilities"), seeds(most, exact=exact))
     if answers is None:

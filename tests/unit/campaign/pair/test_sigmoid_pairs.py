@@ -85,9 +85,7 @@ def test_a_single_value_that_nothing_is_stated_of_is_refused_with_what_to_state(
         Pair(stated(model, model, input={"scale": "1/255"}), stack)
 
 
-def test_independent_sigmoids_are_recognised_by_their_sum_in_both_models(
-    tmp_path: Path, stack: ExitStack
-) -> None:
+def test_independent_sigmoids_are_recognised_by_their_sum_in_both_models(tmp_path, stack) -> None:
     model = brightness(tmp_path / "o.onnx", 3)
     pair = Pair(stated(model, model, input={"scale": "1/255"}), stack)
     scores, kinds, doubts = answered(pair)
@@ -98,9 +96,7 @@ def test_independent_sigmoids_are_recognised_by_their_sum_in_both_models(
     assert all(one == sorted(one, reverse=True) for one in scores)
 
 
-def test_a_deployed_model_with_a_wrong_sum_is_not_taken_for_sigmoids(
-    tmp_path: Path, stack: ExitStack
-) -> None:
+def test_a_deployed_model_with_a_wrong_sum_is_not_taken_for_sigmoids(tmp_path, stack) -> None:
     original = brightness(tmp_path / "o.onnx", 3, softmax=True)
     deployed = brightness(tmp_path / "d.onnx", 3)
     pair = Pair(stated(original, deployed, input={"scale": "1/255"}), stack)

@@ -68,9 +68,7 @@ def test_one_pixel_with_another_label_is_that_share_in_any_layout(
     assert disagreement(*read(pair, MAPS[original][0], MAPS[deployed][1])) == 1 / SIZE**2
 
 
-def test_maps_of_another_layout_are_compared_element_by_element(
-    tmp_path: Path, stack: ExitStack
-) -> None:
+def test_maps_of_another_layout_are_compared_element_by_element(tmp_path, stack) -> None:
     files = value_onnx(tmp_path / "a.onnx", "first"), value_onnx(tmp_path / "b.onnx", "last")
     pair = resolved(
         files, stack, task="dense", values={"measure": "absolute"}, search={"tolerance": 1}
@@ -99,9 +97,7 @@ def test_tolerances_are_of_the_elements(tmp_path: Path, stack: ExitStack) -> Non
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, 0.0])
-def test_an_embedding_without_a_direction_is_near_to_no_entry(
-    tmp_path: Path, stack: ExitStack, broken: float
-) -> None:
+def test_an_embedding_without_a_direction_is_near_to_no_entry(tmp_path, stack, broken) -> None:
     np.savez(tmp_path / "gallery.npz", embeddings=np.eye(VALUES))
     gallery = {"gallery": tmp_path / "gallery.npz"}
     pair = resolved(value_pair(tmp_path, "vector"), stack, task="embedding", values=gallery)
@@ -145,9 +141,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "stated", "words"), WRONG)
-def test_what_does_not_fit_is_one_sentence(
-    tmp_path: Path, stack: ExitStack, kind: str, stated: dict[str, Any], words: str
-) -> None:
+def test_what_does_not_fit_is_one_sentence(tmp_path, stack, kind, stated, words) -> None:
     with pytest.raises(EdgeFlareError, match=words) as error:
         resolved(value_pair(tmp_path, kind), stack, **stated)
     assert "\n" not in str(error.value)
@@ -157,9 +151,7 @@ def test_what_does_not_fit_is_one_sentence(
     ("first", "second", "task"),
     [("vector", "first", "vector"), ("first", "vector", "embedding"), ("tags", "first", "multi-label")],
 )  # fmt: skip
-def test_two_models_of_other_shapes_are_no_pair(
-    tmp_path: Path, stack: ExitStack, first: str, second: str, task: str
-) -> None:
+def test_two_models_of_other_shapes_are_no_pair(tmp_path, stack, first, second, task) -> None:
     files = value_onnx(tmp_path / "a.onnx", first), value_onnx(tmp_path / "b.onnx", second)
     search = {"tolerance": 0.1} if task == "vector" else {}
     with pytest.raises(EdgeFlareError, match=r"are not two versions|not one score for each"):
@@ -191,19 +183,12 @@ def _gallery(path: Path, what: str) -> Path:
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("missing", "gallery"),
-        ("text", "no .npz"),
-        ("array", "no .npz"),
-        ("name", "array `embeddings`"),
-        ("objects", "pickled objects"),
-        ("complex", "real numbers"),
-        ("endless", "finite"),
-        ("size", "returns 5"),
-        ("one", "least"),
-        ("zero", "finite"),
+        ("missing", "gallery"), ("text", "no .npz"), ("array", "no .npz"),
+        ("name", "array `embeddings`"), ("objects", "pickled objects"), ("complex", "real numbers"),
+        ("endless", "finite"), ("size", "returns 5"), ("one", "least"), ("zero", "finite"),
         ("twice", r"2 \(counted"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_no_gallery(tmp_path: Path, stack: ExitStack, what: str, words: str) -> None:
     path = _gallery(tmp_path / "gallery.npz", what)
     pair = value_pair(tmp_path, "vector")
@@ -219,9 +204,7 @@ def test_a_file_that_is_no_gallery(tmp_path: Path, stack: ExitStack, what: str, 
         ({}, StoreError),
     ],
 )
-def test_a_campaign_with_a_damaged_output_format_is_named(
-    tmp_path: Path, output: dict[str, Any], error: type[EdgeFlareError]
-) -> None:
+def test_a_campaign_with_a_damaged_output_format_is_named(tmp_path, output, error) -> None:
     side = ModelInterface(
         InputSpec((1, 3, 8, 8), "float32", (8, 8), 3), TensorInfo("y", (1, 3), "float32")
     )

@@ -96,9 +96,7 @@ def test_a_model_that_has_moved_is_to_be_named(which: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("which", ["original", "deployed"])
-def test_a_model_that_was_named_and_is_not_there_need_not_be_named_again(
-    which: str, tmp_path: Path
-) -> None:
+def test_a_model_that_was_named_and_is_not_there_need_not_be_named_again(which, tmp_path) -> None:
     with pytest.raises(UsageError) as told:
         replay_config(base(), {which: {"path": tmp_path / "gone.onnx"}})
     assert f"model file {tmp_path / 'gone.onnx'}" in str(told.value)

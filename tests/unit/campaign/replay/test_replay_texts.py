@@ -9,26 +9,12 @@ from edgeflare.campaign.replay.results import ReplayedInput
 from edgeflare.types import Decision
 
 STILL = ReplayedInput(
-    id="trigger:a",
-    kind="trigger",
-    seed_id="a",
-    device="board",
-    state="still",
-    deviated=True,
-    original_label_before=None,
-    deployed_label_before=None,
-    original_label=None,
-    deployed_label=None,
-    decision=Decision.DEVIATION,
-    original_margin=0.5,
-    deployed_margin=None,
-    l2=0.1,
-    sample="00",
-    original_text_before="It is cold.",
-    deployed_text_before="It is gold.",
-    original_text="It is cold",
-    deployed_text="it is gold",
-)
+    id="trigger:a", kind="trigger", seed_id="a", device="board", state="still", deviated=True,
+    original_label_before=None, deployed_label_before=None, original_label=None,
+    deployed_label=None, decision=Decision.DEVIATION, original_margin=0.5, deployed_margin=None,
+    l2=0.1, sample="00", original_text_before="It is cold.", deployed_text_before="It is gold.",
+    original_text="It is cold", deployed_text="it is gold",
+)  # fmt: skip
 
 
 def test_the_same_words_are_no_other_answer_however_they_are_written() -> None:

@@ -113,9 +113,7 @@ def test_empty_system_reports_nothing_and_nothing_is_wrong(tmp_path: Path) -> No
         ("9" * 99, "note", "note"),  # a hexadecimal number with the bits of low voltage and heat
     ],
 )
-def test_odd_files_end_no_check(
-    tmp_path: Path, damage: str, governor: str, temperature: str
-) -> None:
+def test_odd_files_end_no_check(tmp_path, damage, governor, temperature) -> None:
     for path in list(pi(tmp_path).rglob("*")):
         if path.is_file():
             path.write_text(damage)
@@ -242,7 +240,5 @@ def test_answer_that_makes_no_sense_is_a_protocol_error(tmp_path: Path) -> None:
         (DeviceDiskFullError("a has 0: free some"), "a has 0", "free some"),
     ],
 )
-def test_sentence_is_divided_into_what_and_what_to_do(
-    error: Exception, detail: str, fix: str | None
-) -> None:
+def test_sentence_is_divided_into_what_and_what_to_do(error, detail, fix) -> None:
     assert failed("x", error) == ("x", False, detail, fix, False)

@@ -36,9 +36,7 @@ def answer(
         ([1.0], [1.0, 2.0], INF, False),
     ],
 )
-def test_real_answers_may_differ_by_rounding(
-    on_device: list[float], on_host: list[float], apart: float, alike: bool
-) -> None:
+def test_real_answers_may_differ_by_rounding(on_device, on_host, apart, alike) -> None:
     assert difference(answer(on_device), answer(on_host)) == pytest.approx(apart, rel=0.05)
     assert answers_equal(answer(on_device), answer(on_host)) is alike
 
@@ -95,7 +93,5 @@ def test_seconds_leave_the_first_try_out() -> None:
         ((None, 10), (1, 10)),
     ],
 )
-def test_open_axes_are_as_long_as_an_image_or_a_second_of_sound(
-    shape: tuple[int | None, ...], filled: tuple[int, ...]
-) -> None:
+def test_open_axes_are_as_long_as_an_image_or_a_second_of_sound(shape, filled) -> None:
     assert plain_input(TensorInfo("x", shape, "float32")).shape == filled

@@ -19,9 +19,7 @@ def test_the_name_is_the_contents_hash(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_the_same_sources_give_the_same_bytes_later_and_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_sources_give_the_same_bytes_later_and_elsewhere(tmp_path, monkeypatch) -> None:
     first = agent_bundle(tmp_path / "a")
     later = time.time() + 86400
     monkeypatch.setattr(time, "time", lambda: later)

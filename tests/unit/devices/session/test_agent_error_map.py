@@ -27,16 +27,12 @@ def test_map_holds_every_code_of_the_agent_and_no_other() -> None:
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        ("bad-model", ModelError),
-        ("no-runtime", DeviceRuntimeError),
-        ("numpy-clash", DeviceRuntimeError),
-        ("bad-request", UsageError),
-        ("inference", InferenceFailedError),
-        ("busy", DeviceBusyError),
-        ("internal", DeviceError),
+        ("bad-model", ModelError), ("no-runtime", DeviceRuntimeError),
+        ("numpy-clash", DeviceRuntimeError), ("bad-request", UsageError),
+        ("inference", InferenceFailedError), ("busy", DeviceBusyError), ("internal", DeviceError),
         ("a-code-of-tomorrow", DeviceError),
     ],
-)
+)  # fmt: skip
 def test_reported_error_has_device_and_message(code: str, kind: type[EdgeFlareError]) -> None:
     error = reported_error("pi4", code, "it broke")
     assert type(error) is kind

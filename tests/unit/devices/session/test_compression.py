@@ -26,9 +26,7 @@ def settled(mode: Any, bandwidth: float | None, arrays: Sequence[Any]) -> bool:
     ("bandwidth", "arrays", "packed"),
     [(1e5, FLAT, True), (1e5, NOISE, False), (1e9, FLAT, False), (None, FLAT, False)],
 )
-def test_auto_packs_what_shrinks_on_a_slow_link(
-    bandwidth: float | None, arrays: Sequence[Any], packed: bool
-) -> None:
+def test_auto_packs_what_shrinks_on_a_slow_link(bandwidth, arrays, packed) -> None:
     assert settled("auto", bandwidth, arrays) is packed
 
 

@@ -49,18 +49,14 @@ def test_fixed_size_never_changes() -> None:
     st.integers(0, 1 << 28),
     st.one_of(st.none(), st.floats(1, 1e9)),
 )
-def test_size_keeps_its_bounds(
-    service: float, round_trip: float, size: int, bandwidth: float | None
-) -> None:
+def test_size_keeps_its_bounds(service, round_trip, size, bandwidth) -> None:
     window = settled(service, round_trip=round_trip, size=size, bandwidth=bandwidth)
     assert SMALLEST <= window.size <= LARGEST
     assert window.size * size <= MOST_BYTES or window.size == SMALLEST
 
 
 @given(st.floats(0.005, 1), st.floats(0, 0.2))
-def test_requests_under_way_cover_the_round_trip_and_the_hosts_jitter(
-    service: float, round_trip: float
-) -> None:
+def test_requests_under_way_cover_the_round_trip_and_the_hosts_jitter(service, round_trip) -> None:
     window = settled(service, round_trip=round_trip)
     waiting_at_the_device = window.size - 1
     assert waiting_at_the_device * service >= min(

@@ -52,13 +52,9 @@ class SteadyMachine(RuleBasedStateMachine):
         self.told: list[str] = []
         self.session = self.new_session()
         self.reconnecting = ReconnectingSession(
-            self.session,
-            self.reopen,
-            rng=random.Random(1),
-            on_notice=self.told.append,
-            clock=lambda: float(len(self.steps.waits)),
-            background=self.steps,
-        )
+            self.session, self.reopen, rng=random.Random(1), on_notice=self.told.append,
+            clock=lambda: float(len(self.steps.waits)), background=self.steps,
+        )  # fmt: skip
         self.reconnecting.configure(SPEC, None)
         self.model_state = DeviceState.UP
         self.owed: list[int] = []

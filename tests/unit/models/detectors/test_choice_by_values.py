@@ -151,14 +151,9 @@ def test_a_list_of_300_objects_is_read_without_a_word(make: Make) -> None:
     formats = infer_format([tensor], (640, 640), {})
     spec = InputSpec(shape=(1, 640, 640, 3), dtype="float32", channels=3, size=(640, 640))
     side = ModelInterface(
-        spec,
-        tensor,
-        kind=DETECTIONS,
-        task="detection",
-        outputs=(tensor,),
-        detector=formats.options,
-        formats=formats,
-    )
+        spec, tensor, kind=DETECTIONS, task="detection", outputs=(tensor,),
+        detector=formats.options, formats=formats,
+    )  # fmt: skip
     options, notice = format_by_values(side, [make(rng, 0), make(rng, 1)], None, "original")
     assert (options.kind, notice) == ("end-to-end", "")
 
@@ -169,14 +164,9 @@ def test_a_deployed_model_of_the_same_shape_is_read_as_the_original() -> None:
     formats = infer_format([tensor], SIZE, {})
     spec = InputSpec(shape=(1, 96, 96, 3), dtype="float32", channels=3, size=SIZE)
     side = ModelInterface(
-        spec,
-        tensor,
-        kind=DETECTIONS,
-        task="detection",
-        outputs=(tensor,),
-        detector=formats.options,
-        formats=formats,
-    )
+        spec, tensor, kind=DETECTIONS, task="detection", outputs=(tensor,),
+        detector=formats.options, formats=formats,
+    )  # fmt: skip
     options, notice = format_by_values(side, [head(objectness=False)(rng, 0)] * 2, None, "original")
     assert options.kind == "yolo"
     assert "kind yolo" in notice

@@ -225,9 +225,7 @@ def test_candidates_reach_a_quarter_of_the_confidence() -> None:
         ({"kind": "fastestdet"}, [(1, 5, 22, 22)], "channels"),
     ],
 )
-def test_outputs_that_are_none_of_the_format(
-    options: dict[str, Any], shapes: list[tuple[int, ...]], words: str
-) -> None:
+def test_outputs_that_are_none_of_the_format(options, shapes, words) -> None:
     with pytest.raises(ModelError, match=words):
         reader(DetectorOptions(**options), *(np.zeros(shape, np.float32) for shape in shapes))
 

@@ -117,9 +117,7 @@ def test_scores_and_boxes_of_the_same_anchors() -> None:
         ([(1, 20, 8400)], {"task": "obb"}, "metadata states"),
     ],
 )
-def test_poses_and_masks_are_refused(
-    shapes: list[tuple[int, ...]], metadata: dict[str, str], words: str
-) -> None:
+def test_poses_and_masks_are_refused(shapes, metadata, words) -> None:
     with pytest.raises(ModelError, match=words) as error:
         infer_format(tensors(*shapes), SIZE, metadata)
     assert "\n" not in str(error.value)

@@ -119,18 +119,6 @@ def test_three_classes_are_brought_to_a_tie_too() -> None:
         assert models.outputs(run.found).decision is Decision.DEVIATION
 
 
-@pytest.mark.parametrize("crossing", CROSSINGS)
-def test_the_same_seed_and_randomness_give_the_same_questions(crossing: str) -> None:
-    models = pair()
-    (sample,) = agreed(models, 1)
-
-    def asked() -> list[bytes]:
-        run = searched(models, sample, 5, crossing=crossing, effort=16)
-        return [one.tobytes() for one in run.samples]
-
-    assert asked() == asked()
-
-
 @pytest.mark.rounding
 def test_a_device_budget_makes_the_finding_severe() -> None:
     models = pair()

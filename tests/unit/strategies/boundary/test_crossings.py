@@ -50,9 +50,7 @@ def crossed(pair: Pair, ways: Crossing, tries: int = 20) -> Bracket:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_crossing_has_the_original_s_boundary_between_its_two_inputs(
-    name: str, shape: Shape
-) -> None:
+def test_a_crossing_has_the_original_s_boundary_between_its_two_inputs(name, shape) -> None:
     pair = host(shape)
     view = view_of(pair, shape)
     ways = way(name, view)
@@ -205,9 +203,7 @@ def test_placing_on_a_rough_original_stays_on_the_wanted_side_and_above_the_floo
 
 @pytest.mark.parametrize("shape", [(8, 8, 1), (96, 96, 3)], ids=str)
 @pytest.mark.parametrize("lead", [-0.02, 0.02])
-def test_an_input_beside_another_differs_by_a_few_levels_of_a_few_values(
-    shape: Shape, lead: float
-) -> None:
+def test_an_input_beside_another_differs_by_a_few_levels_of_a_few_values(shape, lead) -> None:
     pair = host(shape)
     view = view_of(pair, shape)
     bracket = crossed(pair, way("least-l2", view))
@@ -232,9 +228,7 @@ def rows(pixels: Floats, count: int) -> Floats:
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 3), (28, 28, 1), (40, 63, 3)], ids=str)
 @pytest.mark.parametrize("count", [4, 64, 128])
-def test_directions_of_small_images_are_of_unit_length_and_orthogonal(
-    shape: Shape, count: int
-) -> None:
+def test_directions_of_small_images_are_of_unit_length_and_orthogonal(shape, count) -> None:
     found = rows(images(shape, 1)[0].astype(np.float64), count)
     assert len(found) == min(count, np.prod(shape))
     assert np.allclose(found @ found.T, np.eye(len(found)), atol=1e-10)
@@ -243,9 +237,7 @@ def test_directions_of_small_images_are_of_unit_length_and_orthogonal(
 @pytest.mark.rounding
 @pytest.mark.parametrize("shape", [(64, 20, 1), (96, 96, 3), (1, 80, 3)], ids=str)
 @pytest.mark.parametrize("flat", [False, True])
-def test_directions_of_large_images_are_of_unit_length_flat_ones_too(
-    shape: Shape, flat: bool
-) -> None:
+def test_directions_of_large_images_are_of_unit_length_flat_ones_too(shape, flat) -> None:
     pixels = np.full(shape, 90.0) if flat else images(shape, 1)[0].astype(np.float64)
     found = rows(pixels, 16)
     assert 4 <= len(found) <= 16

@@ -36,9 +36,7 @@ def test_it_is_among_the_strategies() -> None:
         ({"population": 9}, r"there is no option 'population' \(diffchaser has it\)"),
     ],
 )  # fmt: skip
-def test_a_wrong_option_is_named_with_those_that_there_are(
-    options: dict[str, Any], words: str
-) -> None:
+def test_a_wrong_option_is_named_with_those_that_there_are(options, words) -> None:
     with pytest.raises(UsageError, match=f"{words}.*; {ITS_OPTIONS}"):
         build_strategy("boundary", options)
 
@@ -90,9 +88,7 @@ def test_an_operator_that_there_is_not_is_named() -> None:
         ("auto", "jpeg", "mutation operators"),
     ],
 )
-def test_operators_that_would_not_be_used_are_refused(
-    crossing: str, operator: str, words: str
-) -> None:
+def test_operators_that_would_not_be_used_are_refused(crossing, operator, words) -> None:
     with pytest.raises(UsageError, match=words):
         build_strategy("boundary", {"crossing": crossing}, (operator,))
 

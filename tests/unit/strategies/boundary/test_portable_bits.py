@@ -105,9 +105,7 @@ AUDIO = linear(32, loudness, 2**13)
     ],
     ids=["small", "ties", "line", "severity", "large", "audio", "audio-severity"],
 )
-def test_searches_are_the_same_to_the_byte(
-    pair: Pair, inputs: list[Sample], options: dict[str, Any], expected: str
-) -> None:
+def test_searches_are_the_same_to_the_byte(pair, inputs, options, expected) -> None:
     found, triggers = digest(pair, inputs, **options)
     assert triggers == SEEDS
     assert found == expected
@@ -159,8 +157,6 @@ VALUES = exact.normal(np.random.default_rng(0), 5000) * 20
         *("low-frequencies", "detail", "sound-parts", "smooth-noise", "drift", "sound-noise"),
     ],
 )
-def test_what_a_search_calculates_is_the_same_to_the_bit(
-    values: NDArray[np.float64], expected: str
-) -> None:
+def test_what_a_search_calculates_is_the_same_to_the_bit(values, expected) -> None:
     found = np.ascontiguousarray(values, dtype="<f8").tobytes()
     assert hashlib.sha256(found).hexdigest()[:16] == expected

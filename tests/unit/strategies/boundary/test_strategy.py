@@ -44,15 +44,10 @@ def assert_triggers(pair: Pair, run: Run) -> None:
 @pytest.mark.parametrize(
     ("shape", "classes"),
     [
-        ((3, 3, 1), 2),
-        ((1, 4, 3), 10),
-        ((28, 28, 1), 2),
-        ((28, 28, 1), 10),
-        ((17, 23, 3), 10),
-        ((17, 23, 3), 1000),
-        ((96, 96, 3), 10),
+        ((3, 3, 1), 2), ((1, 4, 3), 10), ((28, 28, 1), 2), ((28, 28, 1), 10), ((17, 23, 3), 10),
+        ((17, 23, 3), 1000), ((96, 96, 3), 10),
     ],
-)
+)  # fmt: skip
 def test_a_trigger_is_found_with_few_queries_whatever_the_images_and_the_classes(
     shape: Shape, classes: int, build: Any, labels_only: bool
 ) -> None:
@@ -139,9 +134,7 @@ def test_it_gives_up_soon_where_the_original_has_no_boundary(crossing: str) -> N
 @pytest.mark.parametrize(
     ("crossing", "floor"), [("least-l2", 0.0), ("least-l2", 1e-3), ("line", 0.0), ("mutants", 1e-3)]
 )
-def test_no_false_alarm_where_the_deployed_model_is_the_original(
-    crossing: str, floor: float
-) -> None:
+def test_no_false_alarm_where_the_deployed_model_is_the_original(crossing, floor) -> None:
     original = affine((3, 3, 1), 2)
     run = searched(Pair(original, original, floor=floor), (3, 3, 1), crossing=crossing, effort=4)
     assert run.gave_up

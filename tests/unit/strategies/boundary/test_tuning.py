@@ -46,34 +46,23 @@ def untuned(side: int, **stated: Any) -> tuple[str, int | None, int | None]:
         (28, {"crossing": "natural", "effort": 64}, ("natural", 64, 2)),
     ],
 )
-def test_without_a_measurement_the_size_of_the_image_decides(
-    side: int, stated: dict[str, Any], expected: tuple[str, int, int]
-) -> None:
+def test_without_a_measurement_the_size_of_the_image_decides(side, stated, expected) -> None:
     assert untuned(side, **stated) == expected
 
 
 @pytest.mark.parametrize(
     ("affordable", "small", "large"),
     [
-        (30, ("mutants", 8), ("mutants", 8)),
-        (44, ("mutants", 8), ("mutants", 8)),
-        (45, ("least-l2", 16), ("mutants", 8)),
-        (62, ("least-l2", 16), ("mutants", 8)),
-        (94, ("least-l2", 32), ("mutants", 8)),
-        (157, ("least-l2", 32), ("mutants", 8)),
-        (158, ("least-l2", 64), ("mutants", 8)),
-        (222, ("least-l2", 96), ("mutants", 8)),
-        (267, ("least-l2", 96), ("mutants", 8)),
-        (268, ("least-l2", 64), ("mutants", 8)),
-        (299, ("least-l2", 64), ("mutants", 8)),
-        (300, ("least-l2", 64), ("least-l2", 128)),
-        (332, ("least-l2", 96), ("least-l2", 128)),
-        (396, ("least-l2", 128), ("least-l2", 128)),
+        (30, ("mutants", 8), ("mutants", 8)), (44, ("mutants", 8), ("mutants", 8)),
+        (45, ("least-l2", 16), ("mutants", 8)), (62, ("least-l2", 16), ("mutants", 8)),
+        (94, ("least-l2", 32), ("mutants", 8)), (157, ("least-l2", 32), ("mutants", 8)),
+        (158, ("least-l2", 64), ("mutants", 8)), (222, ("least-l2", 96), ("mutants", 8)),
+        (267, ("least-l2", 96), ("mutants", 8)), (268, ("least-l2", 64), ("mutants", 8)),
+        (299, ("least-l2", 64), ("mutants", 8)), (300, ("least-l2", 64), ("least-l2", 128)),
+        (332, ("least-l2", 96), ("least-l2", 128)), (396, ("least-l2", 128), ("least-l2", 128)),
     ],
-)
-def test_the_slower_the_device_the_more_the_host_does(
-    affordable: int, small: tuple[str, int], large: tuple[str, int]
-) -> None:
+)  # fmt: skip
+def test_the_slower_the_device_the_more_the_host_does(affordable, small, large) -> None:
     assert chosen(affordable, side=63) == small
     assert chosen(affordable, side=64) == large
 
@@ -96,9 +85,7 @@ def test_any_cost_gives_a_choice(ratio: float) -> None:
         ({"crossing": "natural", "effort": 5}, ("natural", 5), ("natural", 5)),
     ],
 )
-def test_what_is_stated_stays(
-    stated: dict[str, Any], fast: tuple[str, int], slow: tuple[str, int]
-) -> None:
+def test_what_is_stated_stays(stated, fast, slow) -> None:
     assert chosen(44, **stated) == fast
     assert chosen(396, **stated) == slow
 
@@ -125,9 +112,7 @@ def test_what_is_stated_stays(
         (396, {"crossing": "least-l2", "effort": 63}, 2),
     ],
 )
-def test_three_classes_tie_where_the_host_can_do_that_much(
-    affordable: int, stated: dict[str, Any], classes: int
-) -> None:
+def test_three_classes_tie_where_the_host_can_do_that_much(affordable, stated, classes) -> None:
     options = resolve_options(
         BoundaryOptions(**stated), 28, one_trip=False, ratio=RATIO[affordable] + 1e-9
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
 from edgeflare._internal import plugins
@@ -31,7 +31,7 @@ _Channel: TypeAlias = Annotated[int, Field(ge=0)]
 _Count: TypeAlias = Annotated[int, Field(ge=1)]
 
 
-class GridOptions(BaseModel):
+class GridOptions(BaseModel, extra="forbid", frozen=True):
     """How each cell of an anchor-free grid states one object.
 
     An output is [1, channels, rows, columns] or [1, rows, columns, channels]; several outputs are
@@ -46,8 +46,6 @@ class GridOptions(BaseModel):
     and a distance are stated: "sigmoid": the sigmoid is its share of the image; "exp" and "linear":
     the exponential, or the value itself, is its length in cells.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     objectness: _Channel | None = None
     box: tuple[_Channel, _Channel, _Channel, _Channel]
@@ -71,7 +69,7 @@ FASTESTDET = GridOptions(
 """The grid of FastestDet (https://github.com/dog-qiuqiu/FastestDet), classes after the softmax."""
 
 
-class DetectorOptions(BaseModel):
+class DetectorOptions(BaseModel, extra="forbid", frozen=True):
     """The output format of a detector, in the order of the tensors that it needs.
 
     `kind`:
@@ -103,7 +101,6 @@ class DetectorOptions(BaseModel):
     the kinds "end-to-end" and "ssd", of which the model has done so.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     task: ClassVar[Task] = "detection"
 
     kind: DetectorKind = "auto"

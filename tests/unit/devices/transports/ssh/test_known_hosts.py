@@ -22,25 +22,16 @@ def hashed(name):
 @pytest.mark.parametrize(
     ("field", "name", "found"),
     [
-        ("host", "host", True),
-        ("host", "hos", False),
-        ("other,host", "host", True),
-        ("Host", "host", True),
-        ("host", "[host]:2222", False),
-        ("[host]:2222", "[host]:2222", True),
-        ("[host]:2222", "host", False),
-        ("[::1]:2222", "[::1]:2222", True),
-        ("*.lab", "pi.lab", True),
-        ("*.lab,!pi.lab", "pi.lab", False),
-        ("10.0.0.?", "10.0.0.7", True),
-        ("[*]:2222", "[host]:2222", True),
-        (hashed("host"), "host", True),
-        (hashed("host"), "other", False),
-        (hashed("[host]:2222"), "[host]:2222", True),
-        ("|1|junk", "host", False),
-        ("|2|a|b", "host", False),
+        ("host", "host", True), ("host", "hos", False), ("other,host", "host", True),
+        ("Host", "host", True), ("host", "[host]:2222", False),
+        ("[host]:2222", "[host]:2222", True), ("[host]:2222", "host", False),
+        ("[::1]:2222", "[::1]:2222", True), ("*.lab", "pi.lab", True),
+        ("*.lab,!pi.lab", "pi.lab", False), ("10.0.0.?", "10.0.0.7", True),
+        ("[*]:2222", "[host]:2222", True), (hashed("host"), "host", True),
+        (hashed("host"), "other", False), (hashed("[host]:2222"), "[host]:2222", True),
+        ("|1|junk", "host", False), ("|2|a|b", "host", False),
     ],
-)
+)  # fmt: skip
 def test_names_as_openssh_matches_them(tmp_path, field, name, found):
     file = tmp_path / "known_hosts"
     file.write_text(f"{field} {KEY} comment\n")

@@ -55,14 +55,9 @@ def test_an_alias(home):
 
 def test_the_inventory_wins_and_fills_the_tokens(home):
     device = Device(
-        name="x",
-        host="pi4",
-        user="me",
-        port=22,
-        key="/k",
-        known_hosts="/known",
+        name="x", host="pi4", user="me", port=22, key="/k", known_hosts="/known",
         connect_timeout_s=15,
-    )
+    )  # fmt: skip
     endpoint = resolve_endpoint(device)
     assert (endpoint.host, endpoint.port, endpoint.user) == ("10.0.0.7", 22, "me")
     assert (endpoint.keys, endpoint.known_hosts) == ((Path("/k"),), (Path("/known"),))
