@@ -1,0 +1,53 @@
+"""`edgeflare check`: the verdict, the cause with its proof, and the next step, in one command."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from command import DEMO, Ran, edgeflare
+
+ORIGINAL, DEPLOYED = DEMO / "original.onnx", DEMO / "deployed.tflite"
+
+
+def check(
+    home: Path, *flags: object, seeds: Path = DEMO / "seeds.npz", deployed: Path = DEPLOYED
+) -> Ran:
+    limits = ("--limit", 24, "--survey-queries", 24, "--out", home / "out")
+    return edgeflare("check", ORIGINAL, deployed, seeds, *limits, *flags, home=home)
+
+
+def test_a_healthy_pair_is_told_with_its_own_inputs(tmp_path: Path) -> None:
+    ran = check(tmp_path, "--json")
+    found = ran.json
+    assert (found["verdict"], ran.code) == ("cannot-tell", 4)  # it has no reference
+    assert (found["causes"], found["number_format"]) == ([], "int8")
+    assert found["agreement"] > found["expected"]
+    assert (found["own"]["asked"], found["own"]["accuracy"]["labelled"]) == (24, 24)
+    shown = edgeflare("show", "out", home=tmp_path)
+    assert "agrees as well as healthy int8 pairs do" in shown.out
+
+
+def test_a_device_that_is_fed_otherwise_is_worse_and_told_how(tmp_path: Path) -> None:
+    ran = check(tmp_path, "--deployed-input", "orientation=flip", "--json")
+    first = ran.json["causes"][0]
+    assert (ran.json["verdict"], ran.code) == ("worse", 1)
+    assert (first["kind"], first["proof"]) == ("preprocessing", "corrected")
+    assert "proof" in first
+    assert first["next"]
+
+
+def test_a_file_alone_of_a_folder_is_checked(tmp_path: Path) -> None:
+    images = np.load(DEMO / "seeds.npz")["images"]
+    (tmp_path / "one").mkdir()
+    cv2.imwrite(str(tmp_path / "one" / "0.png"), images[0])
+    ran = check(tmp_path, "--json", seeds=tmp_path / "one")
+    assert (ran.json["verdict"], ran.json["own"]["asked"], ran.code) == ("cannot-tell", 1, 4)
+
+
+@pytest.mark.parametrize("which", ["deployed", "seeds"])
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, which: str) -> None:
+    ran = check(tmp_path, **{which: tmp_path / "none.onnx"})
+    assert ran.code == 2
+    assert "none.onnx" in ran.sentence
+    assert not (tmp_path / "out").exists()
