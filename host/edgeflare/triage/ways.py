@@ -6,14 +6,13 @@ as something else, or integers that are stored unquantised.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.models import AudioSpec, InputSpec, Spec
-from edgeflare.models.usual_inputs import changed_options, combined_ways, usual_ways
+from edgeflare.models.usual_inputs import changed_options, usual_ways
 from edgeflare.types import Sample
 from edgeflare_agent.errors import RequestError
 from edgeflare_agent.image_spec import TensorInfo
@@ -109,6 +108,7 @@ PICTURES: Mapping[str, Callable[[Sample, tuple[int, int]], Sample]] = {
 """What becomes of an image, for a model of this size, before all that a spec says."""
 _OF_COLOURS = ("grey", "planes-as-pixels", "pixels-as-planes")
 _OF_SIZES = ("letterbox", "center-crop")
+_MOST_COMBINED = 14
 
 
 def _shifted(codes: NDArray[np.int64], real: NDArray[Any]) -> NDArray[np.int64]:
@@ -158,11 +158,25 @@ def ways_of(
 def _combined(
     spec: InputSpec, specs: Sequence[InputSpec], pictures: Sequence[str]
 ) -> Iterator[Way]:
-    known = {spec, *specs}
-    yield from (Way(one) for one in combined_ways([spec, *specs]) if one not in known)
-    for one, name in product(specs, pictures):
-        if name != "inverted":
-            yield Way(one, picture=name)
+    """Yield the most usual scalings, each with a colour order or placement that is wrong as well.
+
+    The whole grid, with sizes and all scalings, found nothing that these don't.
+    """
+    placed = ("layout", "orientation", "resize")
+
+    def placement(one: InputSpec) -> tuple[Any, ...]:
+        return tuple(getattr(one, name) for name in placed)
+
+    scaled = [one for one in specs if placement(one) == placement(spec)][:_MOST_COMBINED]
+    turned = [
+        one for one in specs if one.resize == spec.resize and placement(one) != placement(spec)
+    ]
+    for one in scaled:
+        for other in turned:
+            yield Way(one._replace(orientation=other.orientation, layout=other.layout))
+        for name in pictures:
+            if name in _OF_COLOURS:
+                yield Way(one, picture=name)
 
 
 def _left_out(spec: InputSpec) -> Iterator[InputSpec]:
