@@ -137,8 +137,9 @@ def run_as(
         stated = plugin.settings.model_validate(settings)
     except ValidationError as error:
         raise UsageError(problems_of(error, f"analysis {name}")) from error
-    if not isinstance(folder, Path):
-        return _run(plugin, name, list(folder), stated, context)[0]
+    if not isinstance(folder, Path) or getattr(plugin, "scope", "campaign") != "campaign":
+        folders = [folder] if isinstance(folder, Path) else [*folder]
+        return _run(plugin, name, folders, stated, context)[0]
     with Store.open(folder.absolute()) as store:
         exclusive = getattr(plugin, "exclusive", False)
         with CampaignLock(store.folder) if exclusive else nullcontext():

@@ -104,7 +104,7 @@ class BaseSettings(BaseModel):
     """The campaign that a later one is compared with; `called` is what reports call it."""
 
     base: Annotated[Path, Flag("--base", metavar="CAMPAIGN", parser=folder_at)] = Field(
-        description="The earlier campaign, such as the last green night's."
+        description="The earlier campaign, such as the last green night's; needed."
     )
     called: str = ""
 
