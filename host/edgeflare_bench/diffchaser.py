@@ -49,7 +49,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from edgeflare.answers import common_kind, kind_of_answer
 from edgeflare.answers.metrics import class_scores
@@ -74,14 +74,12 @@ _SEGMENTS_A_SECOND = 50
 _MARGIN_WITHOUT_WORDS = 1.0
 
 
-class DiffchaserOptions(BaseModel):
+class DiffchaserOptions(BaseModel, extra="forbid", frozen=True):
     """DiffChaser (Xie et al., IJCAI 2019): a genetic search, the baseline of DFLARE's evaluation.
 
     An approximation, since neither its settings nor its code were available: it takes 2 to 20 times
     fewer queries than published. ``edgeflare_bench/diffchaser.py`` says what is known and what was chosen.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     population: int = Field(
         default=1000, ge=2, le=100_000, description="Inputs of a generation (m)."

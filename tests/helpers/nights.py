@@ -11,17 +11,8 @@ BEGIN = datetime(2026, 3, 1, 2, 0, tzinfo=timezone.utc)
 
 
 def figures(**changed: Any) -> SearchFigures:
-    values = {
-        "seeds": 200,
-        "seed_deviates": 3,
-        "searched": 197,
-        "found": 180,
-        "queries": 2.0,
-        "severity": 0.31,
-        "total_queries": 4000,
-        "latency_s": 0.0041,
-        "temperature_c": 61.5,
-    }
+    values = {"seeds": 200, "seed_deviates": 3, "searched": 197, "found": 180, "queries": 2.0}
+    values |= {"severity": 0.31, "total_queries": 4000, "latency_s": 0.0041, "temperature_c": 61.5}
     return SearchFigures(**{**values, **changed})
 
 
@@ -29,15 +20,8 @@ def run_of(model: str, device: str, state: str = "green", **values: Any) -> Nigh
     if state in ("green", "first", "regression"):
         values.setdefault("search", figures())
         values.setdefault("replay", ReplayCounts(fixed=1, still=40, agrees=150))
-    return NightRun.model_validate(
-        {
-            "model": model,
-            "device": device,
-            "folder": run_folder(model, device),
-            "state": state,
-            **values,
-        }
-    )
+    about = {"model": model, "device": device, "folder": run_folder(model, device), "state": state}
+    return NightRun.model_validate({**about, **values})
 
 
 def add_night(

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,3 +20,10 @@ def changed_result(folder: Path, name: str) -> Iterator[dict[str, Any]]:
         connection.execute(
             "UPDATE analyses SET result = ? WHERE name = ?", (json.dumps(result), name)
         )
+
+
+def change(database: Path, *statements: str, values: Sequence[Any] = ()) -> None:
+    """Change a database's rows, whatever its tables allow; `values` are those of each statement."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement, values)

@@ -436,7 +436,6 @@ def replay_store(
     looks: dict[str, ReplayResult] | None = None,
     sha256: str = "bb",
     done: int = len(ENDS),
-    **fact: Any,
 ) -> Store:
     """Write a replay in which the first `done` inputs were asked about, by each of the replicas alike."""
     inputs = [
@@ -465,7 +464,7 @@ def replay_store(
         devices={name or "pi": {"board": name} for name in replicas},
         config={"search": {"strategy": "none"}},
         models=({}, {"sha256": sha256}),
-        replay={"source": source, "inputs": inputs, **fact},
+        replay={"source": source, "inputs": inputs},
     )
     for replica in replicas:
         for name, (_, status, answer) in first:

@@ -1,13 +1,12 @@
 """What users do with campaigns and corpora of earlier versions: every command reads them."""
 
 import json
-import sqlite3
 import sys
-from contextlib import closing
 
 import pytest
 from campaigns import VERSIONS, copy_of
 from command import DEMO
+from stored_json import change
 from typer.testing import CliRunner
 
 from edgeflare.campaign.comparison import run_candidates
@@ -29,12 +28,12 @@ def run(*arguments):
 def earlier(request, tmp_path):
     """A copy whose models and device are where they are on this machine."""
     copied = copy_of(request.param, tmp_path)
-    with closing(sqlite3.connect(copied.campaign / "campaign.sqlite")) as connection, connection:
-        for table, column in (("campaign", "config"), ("campaign", "models")):
-            change = f"update {table} set {column} = replace({column}, '/home/user/mnist', ?)"
-            connection.execute(change, (str(DEMO),))
-        known = "update facts set value = replace(value, '\"python3\"', ?) where name = 'devices'"
-        connection.execute(known, (json.dumps(sys.executable),))
+    database = copied.campaign / "campaign.sqlite"
+    for column in ("config", "models"):
+        moved = f"update campaign set {column} = replace({column}, '/home/user/mnist', ?)"
+        change(database, moved, values=[str(DEMO)])
+    known = "update facts set value = replace(value, '\"python3\"', ?) where name = 'devices'"
+    change(database, known, values=[json.dumps(sys.executable)])
     return copied
 
 
@@ -87,15 +86,12 @@ def test_a_corpus_is_shown_replayed_and_added_to(earlier, tmp_path):
 )
 def test_a_plug_in_that_is_not_installed_is_no_damage(tmp_path, kind, stored):
     copied = copy_of("schema-5", tmp_path)
-    with closing(sqlite3.connect(copied.campaign / "campaign.sqlite")) as connection, connection:
-        change = "update facts set value = replace(value, ?, ?) where name = 'devices'"
-        connection.execute(change, ('"transport": "local"', stored))
-    models = [
-        "--original",
-        str(DEMO / "original.onnx"),
-        "--deployed",
-        str(DEMO / "deployed.tflite"),
-    ]
+    change(
+        copied.campaign / "campaign.sqlite",
+        "update facts set value = replace(value, ?, ?) where name = 'devices'",
+        values=['"transport": "local"', stored],
+    )
+    models = [f"--original={DEMO / 'original.onnx'}", f"--deployed={DEMO / 'deployed.tflite'}"]
     done = CliRunner().invoke(app, ["replay", str(copied.campaign), *models])
     assert done.exit_code == 2
     assert f"{kind} 'mine'" in done.output.replace("\n", " ")

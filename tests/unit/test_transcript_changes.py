@@ -3,7 +3,7 @@
 import pytest
 from example_answers import transcript
 
-from edgeflare.answers.transcripts import Part, transcript_diff
+from edgeflare.answers.transcripts import transcript_diff
 from edgeflare.types import Transcript
 
 
@@ -11,10 +11,9 @@ def told(original: str, deployed: str) -> tuple[list[tuple[str, str]], str, str]
     """Return the changes, and both texts with brackets around the words that differ."""
     both = transcript_diff(transcript(original), transcript(deployed))
     texts = [
-        "".join(f"[{part.text}]" if part.differs else part.text for part in parts)
-        for parts in (both.original, both.deployed)
+        "".join(f"[{text}]" if differs else text for text, differs in parts) for parts in both[:2]
     ]
-    return [tuple(one) for one in both.changes], texts[0], texts[1]
+    return [*both[2]], texts[0], texts[1]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def test_a_word_of_several_pieces_is_marked_whole_and_white_space_around_the_tex
     pieces = (" It", " is", " frei", "ght", ".", " ")
     original = Transcript(pieces, transcript("a b c d e f").scores)
     both = transcript_diff(original, transcript("It is fright."))
-    assert both.original == (Part("It is ", False), Part("freight", True), Part(".", False))
+    assert both[0] == (("It is ", False), ("freight", True), (".", False))
 
 
 def test_scores_have_no_words() -> None:

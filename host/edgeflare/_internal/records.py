@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -50,7 +50,7 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, JsonRecord):
         return value.to_json()
     if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return {key: jsonable(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

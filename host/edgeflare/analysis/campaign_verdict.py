@@ -320,8 +320,8 @@ def _may_have_fallen(store: Store) -> bool:
     for replica in replica_names(store):
         counts = store.columns.seed_labels(replica)
         failed = store.columns.statuses(replica)[Status.FAILED.value]
-        most = counts.original_right - counts.deployed_right + counts.ties + failed
-        if counts.labelled > 0 and most >= LEAST_FALL:
+        most = counts["original_right"] - counts["deployed_right"] + counts["ties"] + failed
+        if counts["labelled"] > 0 and most >= LEAST_FALL:
             return True
     return False
 

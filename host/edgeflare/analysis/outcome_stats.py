@@ -225,19 +225,10 @@ def _median(values: NDArray[np.float64]) -> float | None:
     return median(values[~np.isnan(values)].tolist())
 
 
-class AnswerFigures(NamedTuple):
-    """The figures of a campaign's answers; `kind` is the name of their kind."""
-
-    kind: str
-    figures: Any
-
-
-def answer_figures(store: Store) -> AnswerFigures | None:
+def answer_figures(store: Store) -> Any:
     """Return what the kind of a campaign's answers has as figures; None without. Raises StoreError."""
-    kind = store.kind
     seeds = (both for *_, both in _answered_seeds(store))
-    figures = kind.figures(seeds, _triggers(store), store.campaign)
-    return None if figures is None else AnswerFigures(kind.name, figures)
+    return store.kind.figures(seeds, _triggers(store), store.campaign)
 
 
 class KindRate(NamedTuple):

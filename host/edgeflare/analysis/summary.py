@@ -14,7 +14,6 @@ from edgeflare.analysis.devices import (
 from edgeflare.analysis.faults import FaultFigures, fault_figures
 from edgeflare.analysis.limits import LimitCheck, LimitContext
 from edgeflare.analysis.outcome_stats import (
-    AnswerFigures,
     OutcomeFigures,
     WordPair,
     answer_figures,
@@ -116,19 +115,14 @@ def control_figures(store: Store) -> ControlFigures | None:
         model=Path(path).name,
         own_file=path == own,
         runtime=runtime,
-        searches=counts.searches,
-        unasked=counts.unasked,
-        false_alarms=counts.false_alarms,
+        **counts._asdict(),
         failed=finished - counts.searches - counts.unasked,
         unfinished=0 if ended else max(0, total - finished),
         rate=counts.false_alarms / counts.searches if counts.searches else None,
         upper_bound=upper_bound(counts.false_alarms, counts.searches) if counts.searches else None,
         margin_floor=store.setting("search", "margin_floor"),
-        largest_margin=counts.largest_margin,
         state=state,
         refusal=refusal,
-        surveyed=counts.surveyed,
-        survey_alarms=counts.survey_alarms,
     )
 
 
@@ -197,7 +191,7 @@ class Summary(OutcomeFigures):
     limits: tuple[LimitCheck, ...] = ()
     replay: "ReplayFigures | None" = None
     sample_rate: int | None = None
-    answers: AnswerFigures | None = None
+    answers: Any = None
     survey: SurveyFigures | None = None
     soundness: Soundness | None = None
     faults: FaultFigures | None = None
@@ -226,8 +220,7 @@ class Summary(OutcomeFigures):
         return self._figures(ValueFigures)
 
     def _figures(self, type_: type[_F]) -> _F | None:
-        figures = None if self.answers is None else self.answers.figures
-        return figures if isinstance(figures, type_) else None
+        return self.answers if isinstance(self.answers, type_) else None
 
     @property
     def has_searches(self) -> bool:
@@ -262,7 +255,7 @@ class Summary(OutcomeFigures):
         del about["unusable"]
         about = {name: about[name] for name in Summary.__annotations__ if name in about} | about
         answers = self.answers
-        figures = {} if answers is None else self.kind.figures_json(answers.figures)
+        figures = {} if answers is None else self.kind.figures_json(answers)
         return {
             **{"word_pairs" if key == "answers" else key: part for key, part in about.items()},
             "word_pairs": (),
@@ -286,7 +279,6 @@ def summarize(campaign: Store | Path) -> Summary:
 
 def _summary(store: Store) -> Summary:
     figures = outcome_figures(store)
-    answers = store.columns.seed_labels()
     seeds = store.seed_count()
     finished = sum(figures.by_status.values())
     searched, found = figures.searched, figures.by_status[Status.FOUND]
@@ -300,7 +292,7 @@ def _summary(store: Store) -> Summary:
     expected = seeds * len(store.state.replicas)
     context = LimitContext(store)  # limits, survey and verdict need the same figures
     return Summary(
-        **vars(figures),
+        **{**vars(figures), **store.columns.seed_labels()},
         campaign=store.id,
         folder=campaign_text(store.folder),
         created_at=store.created_at.isoformat(),
@@ -309,10 +301,6 @@ def _summary(store: Store) -> Summary:
         finished=finished,
         unfinished=max(0, expected - finished),
         found=found,
-        ties=answers.ties,
-        labelled=answers.labelled,
-        original_right=answers.original_right,
-        deployed_right=answers.deployed_right,
         success_rate=found / searched if searched else None,
         wall_s=store.state.wall_s,
         transfers=transfers(store.replays()),

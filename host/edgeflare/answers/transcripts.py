@@ -13,10 +13,10 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,33 +97,18 @@ def differing(one: Sequence[Word], other: Sequence[Word]) -> list[tuple[Word | N
     return [(a, b) for a, b in aligned(one, other) if a is None or b is None or a.text != b.text]
 
 
-class Part(NamedTuple):
-    """A part of a text as the model wrote it; `differs`: a word that the other transcript lacks."""
-
-    text: str
-    differs: bool
-
-
-class WordChange(NamedTuple):
-    """A word of the original and the deployed model's in its place; "" for none."""
-
-    original: str
-    deployed: str
+Parts: TypeAlias = tuple[tuple[str, bool], ...]
+"""A text as the model wrote it, in parts: whether each is a word that the other transcript lacks."""
+WordChanges: TypeAlias = tuple[tuple[str, str], ...]
+"""Words of the original and the deployed model's in their places; "" for none."""
 
 
-@dataclass(frozen=True)
-class TranscriptDiff:
-    """Two transcripts in parts, and the words in which they differ, in their order."""
+def transcript_diff(
+    original: Output | None, deployed: Output | None
+) -> tuple[Parts, Parts, WordChanges] | None:
+    """Return two transcripts in parts, and the words in which they differ, in their order.
 
-    original: tuple[Part, ...]
-    deployed: tuple[Part, ...]
-    changes: tuple[WordChange, ...]
-
-
-def transcript_diff(original: Output | None, deployed: Output | None) -> TranscriptDiff | None:
-    """Return where two transcripts differ; None unless both answers are transcripts.
-
-    Words are aligned with the fewest substitutions, insertions and deletions. Raises UsageError
+    None unless both answers are transcripts. Words are aligned with the fewest substitutions, insertions and deletions. Raises UsageError
     where RapidFuzz is missing.
     """
     if not (isinstance(original, Transcript) and isinstance(deployed, Transcript)):
@@ -134,11 +119,11 @@ def transcript_diff(original: Output | None, deployed: Output | None) -> Transcr
     theirs = [
         differs for (_, other), differs in zip(pairs, changed, strict=True) if other is not None
     ]
-    return TranscriptDiff(
+    return (
         _parts(original, ours),
         _parts(deployed, theirs),
         tuple(
-            WordChange(one.text if one else "", other.text if other else "")
+            (one.text if one else "", other.text if other else "")
             for (one, other), differs in zip(pairs, changed, strict=True)
             if differs
         ),
@@ -172,19 +157,19 @@ def _excerpt(text: str, spans: "Sequence[tuple[str, int, int]]", same: int) -> s
     return ("... " if begin else "") + text[begin:stop] + (" ..." if stop < len(text) else "")
 
 
-def _parts(transcript: Transcript, differing: Sequence[bool]) -> tuple[Part, ...]:
+def _parts(transcript: Transcript, differing: Sequence[bool]) -> Parts:
     """Return a transcript's text in stretches, by which of its words differ."""
     text = "".join(transcript.pieces)
-    parts, place = [], 0
+    parts: list[tuple[str, bool]] = []
+    place = 0
     for (_, begin, end), differs in zip(_spans(text), differing, strict=True):
         if differs:
-            parts += [Part(text[place:begin], False), Part(text[begin:end], True)]
+            parts += [(text[place:begin], False), (text[begin:end], True)]
             place = end
-    parts.append(Part(text[place:], False))
-    first, last = parts[0], parts[-1]
-    parts[0] = first._replace(text=first.text.lstrip())
-    parts[-1] = last._replace(text=parts[-1].text.rstrip())
-    return tuple(part for part in parts if part.text)
+    parts.append((text[place:], False))
+    parts[0] = (parts[0][0].lstrip(), parts[0][1])
+    parts[-1] = (parts[-1][0].rstrip(), False)
+    return tuple(part for part in parts if part[0])
 
 
 def _texts(some: Sequence[Word]) -> tuple[str, ...]:
@@ -325,10 +310,10 @@ class TranscriptKind(AnswerKind[Transcript]):
         scores = np.frombuffer(data, dtype="<f8").astype(np.float64)
         return Transcript(tuple(pieces), scores.reshape(-1, 2))
 
-    def changes(self, original: Transcript, deployed: Transcript) -> Sequence[WordChange]:
+    def changes(self, original: Transcript, deployed: Transcript) -> WordChanges:
         """Return the words that differ, in their order."""
         changed = transcript_diff(original, deployed)
-        return () if changed is None else changed.changes
+        return () if changed is None else changed[2]
 
     def text(self, answer: Transcript) -> str | None:
         return answer.text
@@ -381,14 +366,15 @@ class TranscriptKind(AnswerKind[Transcript]):
         both = transcript_diff(original, deployed)
         if both is None:
             return Card()
+        ours, theirs, changes = both
         texts = [" ".join((answer.text if answer else "").split()) for answer in seed]
         data = {
-            "changes": [list(change) for change in both.changes],
-            "original": [[part.text, int(part.differs)] for part in both.original],
-            "deployed": [[part.text, int(part.differs)] for part in both.deployed],
+            "changes": [list(change) for change in changes],
+            "original": [[text, int(differs)] for text, differs in ours],
+            "deployed": [[text, int(differs)] for text, differs in theirs],
             "seed": texts or None,
         }
-        keys = dict.fromkeys(TO.join(change) for change in both.changes)
+        keys = dict.fromkeys(TO.join(change) for change in changes)
         return Card(transcripts=data, pairs=tuple(keys))
 
     def example(self, original: Transcript, deployed: Transcript) -> str:

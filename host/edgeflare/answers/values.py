@@ -41,9 +41,9 @@ from edgeflare.words.answers import (
     MEAN_IOU,
     OF_VALUES,
     VALUE_TASKS,
+    VALUES_OF_SHAPE,
     distance_figure,
     distance_is,
-    values_of_shape,
 )
 
 DEFAULT_MEASURES: Mapping[Task, ValueMeasure] = {
@@ -266,7 +266,7 @@ class ValuesKind(AnswerKind[Values]):
         return value_summary(answer)
 
     def answer_words(self, answer: Values, name: Name = str) -> str:
-        return values_of_shape(answer.array.shape)
+        return VALUES_OF_SHAPE.format(list(answer.array.shape))
 
     def card(self, original: Values, deployed: Values, seed: Sequence[Any] = ()) -> Card:
         maps = _maps(original, deployed)

@@ -242,15 +242,15 @@ def _changed_models(config: CampaignConfig, store: Store) -> Iterator[str]:
 def changed_additions(config: CampaignConfig, store: Store) -> Iterator[str]:
     """Yield a sentence for a changed repair, and for changed fixed inputs of either model."""
     original, deployed = config.original, config.deployed
-    for which, key, path, what in (
-        ("deployed", "repair", deployed.repair, "the repair"),
-        ("deployed", "gallery", config.values.gallery, "the gallery"),
-        ("original", "fixed_inputs", original.fixed_inputs, "the file of fixed inputs"),
-        ("deployed", "fixed_inputs", deployed.fixed_inputs, "the file of fixed inputs"),
+    for which, key, path in (
+        ("deployed", "repair", deployed.repair),
+        ("deployed", "gallery", config.values.gallery),
+        ("original", "fixed_inputs", original.fixed_inputs),
+        ("deployed", "fixed_inputs", deployed.fixed_inputs),
     ):
         stored = store.models.get(which, {}).get(key)
         if path is not None and stored is not None:
-            yield from _changed(what, path, stored["sha256"])
+            yield from _changed(f"the file of the {key.replace('_', ' ')}", path, stored["sha256"])
 
 
 def _changed(what: str, path: Path, digest: str | None) -> Iterator[str]:

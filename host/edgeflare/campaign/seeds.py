@@ -35,7 +35,7 @@ from edgeflare.store.state import Partner
 from edgeflare.strategies import check_operators, check_search
 from edgeflare.survey import PARTNERS
 from edgeflare.types import Issue, SeedInput, Task
-from edgeflare.words.inputs import OR_AUDIO
+from edgeflare.words.inputs import AUDIO_IS_STATED
 from edgeflare.words.preflight import sentence
 
 Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
@@ -43,7 +43,7 @@ Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 
 _WHOSE = "the original model"
 _FOR_IMAGES = ("size", "resize")
-_FOR_AUDIO = ("cut", "resample")
+_FAUDIO_IS_STATED = ("cut", "resample")
 
 
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
@@ -59,7 +59,7 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     audio = expected_audio(config, original)
     check_operators(config.search.operators, "image" if audio is None else "audio")
     if audio is None:
-        _refuse(seeds, _FOR_AUDIO, "audio", "images")
+        _refuse(seeds, _FAUDIO_IS_STATED, "audio", "images")
     else:
         _refuse(seeds, _FOR_IMAGES, "images", "audio")
     check_search_options(config, stated_task(config, original.decoder), audio=audio is not None)
@@ -190,7 +190,7 @@ def _refuse(seeds: SeedsConfig, names: tuple[str, ...], theirs: str, takes: str)
         if getattr(seeds, name):
             raise UsageError(
                 f"seeds.{name} is for {theirs}, and {_WHOSE} takes {takes}: leave it out"
-                + OR_AUDIO * (takes == "images")
+                + AUDIO_IS_STATED * (takes == "images")
             )
 
 

@@ -1,7 +1,7 @@
 """``analyse``: the analyses by name, each with its own flags."""
 
 import shlex
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,6 @@ def _run(name: str, campaign: Path | list[Path], given: Any, json: bool) -> None
     from edgeflare.store import Store, campaign_text
 
     plugin = analysis(name)
-    stored = getattr(plugin, "stored", True)
     settings = settings_from(plugin.settings, given, f"analysis {name}")
     several = isinstance(campaign, list)
     first = campaign[0] if isinstance(campaign, list) else campaign
@@ -100,15 +99,14 @@ def _run(name: str, campaign: Path | list[Path], given: Any, json: bool) -> None
         return result.to_json() if hasattr(result, "to_json") else as_json(result, plugin.result)
 
     def document() -> list[Block]:
-        with ExitStack() as stack:
-            store = None if several else stack.enter_context(Store.open(first))
+        with nullcontext() if several else Store.open(first) as store:
             return [*section_blocks(sections_of(plugin, name, result, namer, store))]
 
     print_result(json, values, document)
     advice = ""
     if hasattr(plugin, "advice"):
         advice = plugin.advice(result)
-    elif stored and not several:
+    elif getattr(plugin, "stored", True) and not several:
         advice = f"A page with it: {shlex.join(['edgeflare', 'report', campaign_text(first)])}"
     if advice and not json:
         echo_err(f"\n{advice}")

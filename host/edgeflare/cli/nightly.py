@@ -22,15 +22,22 @@ def nightly(settings: "NightlySettings", json: Json = False) -> None:
     or a run failed, else with 4 where it can't be told whether a limit is kept, else with 0.
     """
     from edgeflare.cli.display.progress import batch_display
-    from edgeflare.cli.display.tables import print_accepted, print_night, state_word
+    from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import INTERRUPTED, ask, handling_signals
-    from edgeflare.nightly import accept_night, load_nightly, run_nightly
+    from edgeflare.nightly import (
+        accept_night,
+        load_nightly,
+        night_document,
+        run_nightly,
+        state_word,
+    )
+    from edgeflare.reports import Text
 
     loaded = load_nightly(settings.config)
     models, devices = settings.models, settings.devices
     if settings.accept:
         lines = accept_night(loaded, models=models, devices=devices)
-        print_accepted(lines, json)
+        print_result(json, {"accepted": list(lines)}, lambda: map(Text, lines))
         return
     try:
         with (
@@ -51,7 +58,7 @@ def nightly(settings: "NightlySettings", json: Json = False) -> None:
             + _night_again(settings.config, models, devices)
         )
         raise typer.Exit(INTERRUPTED) from interrupt
-    print_night(night, json)
+    print_result(json, night.to_json, lambda: night_document(night))
     if not json:
         echo_err(
             f"\nEverything is in {night.folder}; the trend page is {loaded.history / 'index.html'}"

@@ -12,13 +12,16 @@ import re
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 from edgeflare._internal import plugins, toml
 from edgeflare.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgeflare_agent.runtimes import Runtime
 
 BUILT_IN = ("tflite", "onnx", "tensorrt", "torch", "keras", "executorch")
 
@@ -96,9 +99,9 @@ def runtime_for(model: Path) -> RuntimeName:
             continue
         if users is None:
             continue
-        if suffix in users.suffixes:
+        if suffix in users[0].suffixes:
             return name
-        known += (f"{one} ({name})" for one in users.suffixes)
+        known += (f"{one} ({name})" for one in users[0].suffixes)
     raise UsageError(
         f"can't tell the runtime of {model} by its extension; EdgeFlare runs "
         f"{', '.join(known)} files: convert it to one of them, or name its `runtime` in "
@@ -119,22 +122,17 @@ def options_of(name: str) -> Collection[str]:
     check_runtime(name)
     users = users_runtime(name)
     if users is not None:
-        return users.options
+        return users[0].known_options.keys()
     from edgeflare_agent.runtimes import class_of
 
     return class_of(name).known_options.keys()
 
 
-class UsersRuntime(NamedTuple):
-    """A user's runtime: the file of its class, and the attributes of the class."""
+def users_runtime(name: str) -> "tuple[type[Runtime], bytes] | None":
+    """Return a user's runtime and its class' file, None for a built-in or unknown name.
 
-    source: bytes
-    suffixes: tuple[str, ...]
-    options: tuple[str, ...]
-
-
-def users_runtime(name: str) -> UsersRuntime | None:
-    """Return a user's runtime, None for a built-in or unknown name. Raises UsageError."""
+    Raises UsageError.
+    """
     found = None if name in BUILT_IN else plugins.load("runtime", name)
     if found is None:
         return None
@@ -161,7 +159,7 @@ def users_runtime(name: str) -> UsersRuntime | None:
     except SyntaxError as error:
         why = f"is not written for Python 3.8, which devices may have: {file}, line {error.lineno}"
         raise plugins.unusable("runtime", name, why) from error
-    return UsersRuntime(source, tuple(found.suffixes), tuple(found.known_options))
+    return found, source
 
 
 def calibration_file(runtime: str, options: Mapping[str, Any]) -> Path | None:

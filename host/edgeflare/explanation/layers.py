@@ -296,14 +296,15 @@ def _cuts(original: ReadModel, deployed: ReadModel, matches: Mapping[str, Match]
             continue
         by_original = {matches[name].original: matches[name] for name in live}
         part = original.graph.part_after(list(by_original))
-        if part is None or not part.operations or len(part.operations) > left:
+        names, operations = part or ((), ())
+        if not operations or len(operations) > left:
             continue
-        chosen = {name: by_original[name] for name in part.names}
+        chosen = {name: by_original[name] for name in names}
         if found and chosen.keys() == found[-1][1].keys():
             found.pop()
-        elif len(part.operations) == left:
+        elif len(operations) == left:
             continue
-        left = len(part.operations)
+        left = len(operations)
         found.append((place, chosen))
     return _described(deployed, [(place, tuple(chosen.values())) for place, chosen in found])
 

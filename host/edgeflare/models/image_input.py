@@ -270,4 +270,4 @@ def _filled(tensor: TensorInfo, layout: str, size: tuple[int, int]) -> tuple[int
 def _or_audio(tensor: TensorInfo) -> str:
     """Return advice for an audio model; "" for a tensor with three channels."""
     has_colours = len(tensor.shape) > 3 and 3 in (tensor.shape[-1], tensor.shape[-3])
-    return "" if has_colours else words.OR_AUDIO
+    return "" if has_colours else words.AUDIO_IS_STATED

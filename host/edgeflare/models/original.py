@@ -476,12 +476,8 @@ class OriginalModel:
 
 def _words(ended: ProcessEndedError, times: str = "", again: str = "") -> str:
     """Return the sentence about processes that ended: how often, and what to do."""
-    text = f"{ORIGINAL_FAILED}{ended}"
-    if times:
-        text += f", {times}"
-    if ended.more:
-        text += f"; {ended.more}"
-    return text + again
+    more = f"; {ended.more}" if ended.more else ""
+    return f"{ORIGINAL_FAILED}{ended}{', ' if times else ''}{times}{more}{again}"
 
 
 def _raw_outputs(reply: Frame) -> Sequence[RawOutput]:

@@ -15,4 +15,5 @@ from .night import (
     ReplayCounts as ReplayCounts,
     SearchFigures as SearchFigures,
 )
+from .reports import night_document as night_document, state_word as state_word
 from .run import accept_night as accept_night, run_nightly as run_nightly

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import JSON, Column, Connection, Integer, MetaData, String, Table, select
 from sqlalchemy.dialects.postgresql import insert
@@ -45,18 +45,6 @@ _nights = Table(
     Column("night", JSON, nullable=False),
 )
 _SCHEMA = Schema(_KIND, "history.sqlite", 1, _about, 1)
-
-
-class Nights(Protocol):
-    """What is written down of the nights."""
-
-    def read(self) -> tuple[list[Night], list[Path]]:
-        """Return all nights, and the folders of those that are damaged. Raises StoreError."""
-        ...
-
-    def save(self, night: Night) -> None:
-        """Write a night down, in place of what was written of it. Raises StoreError."""
-        ...
 
 
 class NightFiles:
@@ -106,7 +94,7 @@ class NightTable:
             yield database
 
 
-def nights_of(folder: Path) -> Nights:
+def nights_of(folder: Path) -> NightFiles | NightTable:
     """Return what is written down of a history's nights: in the database its folder points to, if any."""
     return NightFiles(folder) if read_pointer(folder) is None else NightTable(folder)
 

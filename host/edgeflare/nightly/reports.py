@@ -2,27 +2,25 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from edgeflare._internal.files import write_durably
 from edgeflare._internal.text import counted
+from edgeflare.document import Block, Item, Listing, Text, Tone
 from edgeflare.nightly.history import JUNIT_NAME, LOG_NAME, REPORT_NAME, History
-from edgeflare.nightly.night import Night, NightRun
+from edgeflare.nightly.night import Night, NightRun, RunState
 from edgeflare.reports.charts import STATE_WORDS, Line, Point, figure, line_chart, mark
 from edgeflare.reports.html import render
 from edgeflare.reports.render.junit import Case, CaseResult, Element, dumped, element
 from edgeflare.store.database import translate_errors
-from edgeflare.words.nightly import LEFT_OUT, NOT_RUN
+from edgeflare.words.nightly import LEFT_OUT, NOT_RUN, SHOWN
 
 MOST_NIGHTS = 90
 """So many of the newest nights are on a chart, and in the page's table."""
-
-Figure: TypeAlias = Callable[[NightRun], float | None]
 
 
 class Chart(NamedTuple):
@@ -60,7 +58,7 @@ class _Kind(NamedTuple):
     """
 
     title: str
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, str]
     words: Callable[[float], str] = figure
     least: float | None = 0
     most: float | None = None
@@ -72,14 +70,11 @@ def _shown_state(run: NightRun) -> str:
     return "accepted" if run.accepted else run.state
 
 
-def _of_search(name: str) -> Figure:
-    figure = attrgetter(name)
-    return lambda run: None if run.search is None else figure(run.search)
-
-
-def _of_replay(name: str) -> Figure:
-    figure = attrgetter(name)
-    return lambda run: None if run.replay is None else figure(run.replay)
+def _figure(run: NightRun, place: str) -> float | None:
+    """Return the figure at a place, such as search.found; None where the run hasn't come to it."""
+    part, _, name = place.partition(".")
+    figures = getattr(run, part)
+    return None if figures is None else getattr(figures, name)
 
 
 def _percent(share: float) -> str:
@@ -95,21 +90,19 @@ def _celsius(degrees: float) -> str:
 
 
 _CHARTS = (
-    _Kind("Searches that found a trigger", {"found": _of_search("success_rate")}, _percent, most=1),
-    _Kind("Severity of triggers, median", {"severity": _of_search("severity")}),
-    _Kind("Queries to a trigger, median", {"queries": _of_search("queries")}),
-    _Kind("Seeds that deviate", {"deviate": _of_search("deviation_rate")}, _percent),
+    _Kind("Searches that found a trigger", {"found": "search.success_rate"}, _percent, most=1),
+    _Kind("Severity of triggers, median", {"severity": "search.severity"}),
+    _Kind("Queries to a trigger, median", {"queries": "search.queries"}),
+    _Kind("Seeds that deviate", {"deviate": "search.deviation_rate"}, _percent),
     _Kind(
         "Confident deviations far from the seeds",
-        {"rate": _of_search("confident_rate"), "bound": _of_search("confident_high")},
+        {"rate": "search.confident_rate", "bound": "search.confident_high"},
         _percent,
         of_survey=True,
     ),
-    _Kind("Inputs sent again", {name: _of_replay(name) for name in ("new", "still", "fixed")}),
-    _Kind("Latency, median", {"latency": _of_search("latency_s")}, _milliseconds),
-    _Kind(
-        "Highest temperature", {"temperature": _of_search("temperature_c")}, _celsius, least=None
-    ),
+    _Kind("Inputs sent again", {name: f"replay.{name}" for name in ("new", "still", "fixed")}),
+    _Kind("Latency, median", {"latency": "search.latency_s"}, _milliseconds),
+    _Kind("Highest temperature", {"temperature": "search.temperature_c"}, _celsius, least=None),
 )
 
 
@@ -121,8 +114,8 @@ def _chart(kind: _Kind, points: Sequence[Point], runs: Sequence[NightRun]) -> Ch
     ]
     shown = list(zip(runs, comparable, strict=True))
     lines = [
-        Line(name, [figure(run) if like else None for run, like in shown], style)
-        for style, (name, figure) in enumerate(kind.figures.items(), 1)
+        Line(name, [_figure(run, place) if like else None for run, like in shown], style)
+        for style, (name, place) in enumerate(kind.figures.items(), 1)
     ]
     left_out = comparable.count(False)
     title = kind.title
@@ -131,6 +124,25 @@ def _chart(kind: _Kind, points: Sequence[Point], runs: Sequence[NightRun]) -> Ch
     drawing = line_chart(title, points, lines, words=kind.words, least=kind.least, most=kind.most)
     names = tuple(kind.figures) if len(kind.figures) > 1 else ()
     return None if drawing is None else Chart(title, drawing, names)
+
+
+_TONES: Mapping[RunState, Tone] = {"green": "good", "first": "good", "regression": "bad"}
+
+
+def state_word(state: str) -> str:
+    """Return how a run's state is called in a terminal."""
+    return SHOWN.get(state, state)
+
+
+def night_document(night: Night) -> list[Block]:
+    """Return how a night came out: a line for each run, with the reasons where it is not green."""
+    items = []
+    for run in night.runs:
+        text = f" {run.name}: {run.figures}" if run.figures else f" {run.name}"
+        items.append(Item(text, _TONES.get(run.state, "warn"), state_word(run.state)))
+        items += [Item(f"  {said}") for said in run.words]
+        items += [Item(f"  changed: {changed}", "muted") for changed in run.changed]
+    return [Listing(tuple(items)), Text(f"Night {night.number}: {night.verdict}", "strong")]
 
 
 _ACCEPTED = "accepted later"

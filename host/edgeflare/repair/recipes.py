@@ -393,7 +393,7 @@ def recipes_campaign(
 def _figures(ranked: RankedModel, layers: Sequence[tuple[str, tuple[str, ...]]]) -> RecipeFigures:
     summary = summarize(Path(ranked.folder))
     answers = summary.answers
-    counts = None if answers is None else summary.kind.seed_differences(answers.figures)
+    counts = None if answers is None else summary.kind.seed_differences(answers)
     known = [one.latency_median_s for one in summary.telemetry if one.latency_median_s is not None]
     rate = summary.survey.overall if summary.survey else None
     count = int(ranked.name.removeprefix(_FLOAT_NAME)) if _FLOAT_NAME in ranked.name else 0

@@ -29,13 +29,25 @@ from edgeflare.analysis.ranking.paired_tests import Duel
 from edgeflare.analysis.ranking.ranking import RankedModel, Ranking
 from edgeflare.analysis.ranking.scores import Estimate
 from edgeflare.analysis.soundness import Soundness
+from edgeflare.analysis.summary import ControlFigures, control_figures
 from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKind
 from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
 from edgeflare.campaign.comparison import candidates_named
 from edgeflare.campaign.events import BatchProgress
 from edgeflare.campaign.settings.flags import Flag
-from edgeflare.document import Block, Column, Heading, Item, Listing, Section, Table, Text
+from edgeflare.document import (
+    Block,
+    Column,
+    Figures,
+    Heading,
+    Item,
+    Listing,
+    Section,
+    Table,
+    Text,
+)
 from edgeflare.errors import ModelError, UsageError
+from edgeflare.reports.campaign import control_list
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
@@ -80,18 +92,18 @@ class _Soundness(Analysis[SoundnessSettings, Soundness]):
         yield Section("soundness", "Verdict", blocks, order=10)
 
 
-class AgreementSettings(BaseModel):
+class NoSettings(BaseModel):
     """There are none."""
 
 
-class _Agreement(Analysis[AgreementSettings, Agreements]):
+class _Agreement(Analysis[NoSettings, Agreements]):
     name = "agreement"
     about = "Compare the answers of devices that searched for themselves, each two of them."
-    settings = AgreementSettings
+    settings = NoSettings
     result = Agreements
     stored = False
 
-    def run(self, campaign: Store, settings: AgreementSettings, context: RunContext) -> Agreements:
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> Agreements:
         del settings, context
         pairs, every_device = agreements(campaign)
         if not pairs:
@@ -103,6 +115,22 @@ class _Agreement(Analysis[AgreementSettings, Agreements]):
 
     def sections(self, result: Agreements) -> Iterator[Block]:  # type: ignore[override]
         yield from agreement_blocks(result.pairs, result.every_device)
+
+
+class _Control(Analysis[NoSettings, ControlFigures]):
+    name = "control"
+    about = "Count the false alarms of a campaign's control: the original against itself."
+    settings, result = NoSettings, ControlFigures
+    stored = False
+
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> ControlFigures:
+        del settings, context
+        if (figures := control_figures(campaign)) is None:
+            raise UsageError(f"{campaign.folder} has no control: run it with --control")
+        return figures
+
+    def sections(self, result: ControlFigures) -> Iterator[Section]:  # type: ignore[override]
+        yield Section("control", "Control", (Figures((*control_list(result),)),))
 
 
 _FAILED = 3
@@ -158,16 +186,29 @@ class _Compare(Analysis[CompareSettings, Comparison]):
 def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]:
     """Return verdicts, candidates, pairs and notes; `failed` has candidates that failed."""
     verdicts = filter(None, (ranking.accuracy_verdict, ranking.success_verdict))
+    judged = {one.name: one.soundness for one in ranking.candidates if one.soundness}
+    has_references = any(one.references or one.left_out for one in judged.values())
+    against = f"Against {'healthy references' if has_references else 'the original'}"
+    words = ", ".join(f"{name} {_VERDICTS[one.verdict]}" for name, one in judged.items())
+    sentences = tuple(
+        Item(
+            " ".join([soundness_sentence(one), *evidence_sentences(one)]),
+            TONES[one.verdict],
+            f"{name}:",
+        )
+        for name, one in judged.items()
+    )
+    evidence: list[Block] = [Heading(against), Listing(sentences)] if judged else []
     about = (
         f"{ranking.seeds} seeds that all have finished; approximate intervals of "
         f"{percent_text(ranking.level)}, accuracy's of 95 %; queries are those of the searches "
         "that found a trigger:"
     )
     return [
-        *_soundness_first(ranking),
+        *([Text(f"{against} {words}.", "strong")] if judged else []),
         Text(ranking.verdict, "strong"),
         *map(Text, verdicts),
-        *_soundness(ranking),
+        *evidence,
         Heading("Candidates"),
         Table(_candidates(ranking), ranking.candidates, about),
         *_differences(ranking),
@@ -176,44 +217,6 @@ def ranking_document(ranking: Ranking, failed: Mapping[str, str]) -> list[Block]
         Listing(tuple(Item(sentence, "warn", "note:") for sentence in ranking.notes)),
         Listing(tuple(Item(f"Differences: {sentence}") for sentence in ranking.differences)),
     ]
-
-
-def _soundness_first(ranking: Ranking) -> list[Block]:
-    """Return in a line what each candidate's verdict is, which comes before any rank."""
-    judged = [
-        (candidate.name, candidate.soundness.verdict)
-        for candidate in ranking.candidates
-        if candidate.soundness
-    ]
-    words = (f"{name} {_VERDICTS[verdict]}" for name, verdict in judged)
-    return [Text(f"{_against(ranking)} {', '.join(words)}.", "strong")] if judged else []
-
-
-def _against(ranking: Ranking) -> str:
-    """Return what candidates are held against; without references their labels alone tell."""
-    judged = [
-        candidate.soundness for candidate in ranking.candidates if candidate.soundness is not None
-    ]
-    has_references = any(one.references or one.left_out for one in judged)
-    return "Against healthy references" if has_references else "Against the original"
-
-
-def _soundness(ranking: Ranking) -> list[Block]:
-    """Return each candidate's verdict; nothing where none has any."""
-    judged = [
-        (candidate.name, candidate.soundness)
-        for candidate in ranking.candidates
-        if candidate.soundness is not None
-    ]
-    items = tuple(
-        Item(
-            " ".join([soundness_sentence(found), *evidence_sentences(found)]),
-            TONES[found.verdict],
-            f"{name}:",
-        )
-        for name, found in judged
-    )
-    return [Heading(_against(ranking)), Listing(items)] if items else []
 
 
 def _candidates(ranking: Ranking) -> tuple[Column, ...]:
@@ -324,4 +327,4 @@ def _duels(ranking: Ranking) -> list[Block]:
     return [Heading("Pairs"), Table(columns, ranking.duels, about)]
 
 
-SOUNDNESS, AGREEMENT, COMPARE = _Soundness(), _Agreement(), _Compare()
+SOUNDNESS, AGREEMENT, CONTROL, COMPARE = _Soundness(), _Agreement(), _Control(), _Compare()

@@ -96,7 +96,7 @@ def key_figures(summary: Summary, name: Name = str) -> tuple[KeyFigure, ...]:
         *_results(summary, name),
         *_costs(summary),
         *_distances(summary),
-        *_control(summary.control),
+        *control_list(summary.control),
     )
 
 
@@ -115,7 +115,7 @@ def _subjects(summary: Summary) -> Iterable[KeyFigure]:
         text = next(iter(scalings.values())) if alike else "; ".join(words)
         yield KeyFigure("preprocessing", f"{text} (pixels are 0 to 255)")
     if summary.answers is not None:
-        yield from summary.kind.setting_figures(summary.answers.figures, summary.models)
+        yield from summary.kind.setting_figures(summary.answers, summary.models)
     kind = "devices like" if len(summary.by_device) > len(summary.devices) else "device"
     for device in summary.devices:
         known = device["fingerprint"]
@@ -168,7 +168,7 @@ def _results(summary: Summary, name: Name) -> Iterable[KeyFigure]:
         text = f"{name(pair.original)} -> {name(pair.deployed)}"
         yield KeyFigure("most frequent pair", text, counted(pair.count, "trigger"), main=True)
     if summary.answers is not None:
-        yield from summary.kind.key_figures(summary.answers.figures)
+        yield from summary.kind.key_figures(summary.answers)
 
 
 def _costs(summary: Summary) -> Iterable[KeyFigure]:
@@ -254,7 +254,8 @@ def _search(search: Mapping[str, Any]) -> str:
     return ", ".join([*parts, at_least])
 
 
-def _control(control: ControlFigures | None) -> Iterable[KeyFigure]:
+def control_list(control: ControlFigures | None) -> Iterable[KeyFigure]:
+    """Yield what a campaign's control found and compared; nothing where there is none."""
     if control is not None:
         yield KeyFigure("control", control_words(control))
         about = "a false alarm takes the original for another model by other arithmetic alone"

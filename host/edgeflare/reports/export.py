@@ -227,15 +227,15 @@ _Files: TypeAlias = Sequence[tuple[str, str, bytes]]
 def _image_files(seed: Sample, trigger: Sample, answers: Answers) -> tuple[_Files, float]:
     from edgeflare.reports.media import answers_panel, difference, panel, png
 
-    change = difference(seed, trigger)
+    change, amplification = difference(seed, trigger)
     drawn = answers_panel(seed, trigger, answers, None)
     files = [
         ("seed", "png", png(seed)),
         ("trigger", "png", png(trigger)),
-        ("difference", "png", png(change.picture)),
-        ("panel", "png", drawn or png(panel(seed, trigger, change.picture))),
+        ("difference", "png", png(change)),
+        ("panel", "png", drawn or png(panel(seed, trigger, change))),
     ]
-    return files, change.amplification
+    return files, amplification
 
 
 def _audio_files(seed: Sample, trigger: Sample, rate: int) -> tuple[_Files, None]:

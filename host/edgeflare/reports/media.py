@@ -5,7 +5,6 @@ import struct
 import wave
 import zlib
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -118,23 +117,17 @@ _DRAWN_SIDE = 320
 _GAP = 8
 
 
-class Difference(NamedTuple):
-    """An image of a signed difference, uint8, mid-grey (128) where nothing changed.
+def difference(seed: Sample, trigger: Sample) -> tuple[Sample, float]:
+    """Return trigger - seed of two uint8 images [height, width, channels], and its amplification.
 
-    A change of d levels is shown as 128 + amplification * d; the largest one just fits.
+    It is an image, uint8, mid-grey (128) where nothing changed: a change of d levels is shown as
+    128 + amplification * d; the largest one just fits.
     """
-
-    picture: Sample
-    amplification: float
-
-
-def difference(seed: Sample, trigger: Sample) -> Difference:
-    """Return trigger - seed of two uint8 images [height, width, channels], amplified to be seen."""
     change = trigger.astype(np.int16) - seed
     largest = int(np.abs(change).max(initial=0))
     amplification = _LARGEST_STEP / largest if largest else 1.0
     picture = np.rint(_MID_GREY + amplification * change).astype(np.uint8)
-    return Difference(picture, amplification)
+    return picture, amplification
 
 
 def panel(*images: Sample) -> Sample:
@@ -178,7 +171,7 @@ def small_panel(seed: Sample, trigger: Sample, rate: int | None) -> bytes:
         return png(spectrogram_panel(seed, trigger, rate))
     images = [trigger]
     if seed.shape == trigger.shape and not np.array_equal(seed, trigger):
-        images = [seed, trigger, difference(seed, trigger).picture]
+        images = [seed, trigger, difference(seed, trigger)[0]]
     return png(panel(*(reduced(image, _PANEL_SIDE) for image in images)))
 
 

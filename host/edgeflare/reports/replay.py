@@ -432,11 +432,11 @@ class _Replay(Analysis[ReplaySettings, Replayed]):
 
     def sections(self, result: Replayed) -> Iterator[Section]:  # type: ignore[override]
         if result.summary is None:
-            yield Section("replay", "Then and now", (*reproductions_document(result.triggers),))
-            return
-        name = class_namer(folder_at(result.summary.folder))
-        blocks = replay_document(result.summary, result.limits, name)
-        yield Section("replay", "What became of each input", (*blocks,))
+            blocks = reproductions_document(result.triggers)
+        else:
+            name = class_namer(folder_at(result.summary.folder))
+            blocks = replay_document(result.summary, result.limits, name)
+        yield Section("replay", "", (*blocks,))
 
 
 REPLAY = _Replay()

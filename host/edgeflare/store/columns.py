@@ -71,15 +71,6 @@ class Arrays:
         raise AttributeError(f"these rows have no {name}")
 
 
-class LabelCounts(NamedTuple):
-    """Numbers of seeds: with a tie, with a label, and those whose label a model's top-1 class is."""
-
-    ties: int
-    labelled: int
-    original_right: int
-    deployed_right: int
-
-
 class Columns:
     """Reads figures from a campaign's database. All methods raise StoreError."""
 
@@ -181,8 +172,12 @@ class Columns:
             rows = connection.execute(query.group_by(table.c[column])).all()
         return Counter({str(text): int(count) for text, count in rows})
 
-    def seed_labels(self, replica: str | None = None) -> LabelCounts:
-        """Count the answers of a replica; None: of the one that answered first."""
+    def seed_labels(self, replica: str | None = None) -> dict[str, int]:
+        """Count the answers of a replica; None: of the one that answered first.
+
+        They are "ties", "labelled" (seeds with a label), and "original_right" and "deployed_right",
+        those whose label a model's top-1 class is.
+        """
         with self._database.reading(tables.seed_answers) as connection:
             first = queries.first_replica(connection) if replica is None else replica
             return _label_counts(connection, first)
@@ -255,7 +250,7 @@ def _read(connection: Connection, query: Select[Any]) -> dict[str, Any]:
     return found
 
 
-def _label_counts(connection: Connection, replica: str) -> LabelCounts:
+def _label_counts(connection: Connection, replica: str) -> dict[str, int]:
     """Count a replica's answers to seeds."""
     query = queries.seeds_with_answers(replica, every_seed=False).with_only_columns(
         *(_SEEDS.c.label, _ANSWERS.c.decision, _ANSWERS.c.original, _ANSWERS.c.deployed),
@@ -275,7 +270,8 @@ def _label_counts(connection: Connection, replica: str) -> LabelCounts:
         )
         known = np.array([np.nan if label is None else label for label in labels], np.float64)
         sums += [ties, (~np.isnan(known)).sum(), *((top == known).sum() for top in tops)]
-    return LabelCounts(*sums.tolist())
+    names = ("ties", "labelled", "original_right", "deployed_right")
+    return dict(zip(names, sums.tolist(), strict=True))
 
 
 def _top_labels(answers: Sequence[bytes], sizes: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 import numpy as np
 
@@ -287,8 +287,9 @@ class SampleFiles(Samples):
         """
         staged = self._stage(sample)
         _publish([staged])
-        sync_folder(staged.path.parent)
-        return staged.digest
+        digest, path, _ = staged
+        sync_folder(path.parent)
+        return digest
 
     def put_all(self, samples: Sequence[Sample]) -> list[str]:
         """Write many arrays as `put` does, side by side; each folder's names go to disk once."""
@@ -297,13 +298,13 @@ class SampleFiles(Samples):
             try:
                 staged = [one.result() for one in writing]
                 _publish(staged)
-                for _ in pool.map(sync_folder, {one.path.parent for one in staged}):
+                for _ in pool.map(sync_folder, {path.parent for _, path, _ in staged}):
                     pass
             except BaseException:
                 wait(writing)
                 _withdraw(one.result() for one in writing if one.exception() is None)
                 raise
-        return [one.digest for one in staged]
+        return [digest for digest, *_ in staged]
 
     def get(self, digest: str) -> Sample:
         """Read a sample back. Raises StoreError where it is missing or its bytes have changed."""
@@ -337,8 +338,8 @@ class SampleFiles(Samples):
             sync_folder(self.folder)
             self._made.add(path.parent)
         if path.exists() and path.stat().st_size == len(data):
-            return _Staged(digest, path, None)
-        return _Staged(digest, path, write_temporary(path, data))
+            return digest, path, None
+        return digest, path, write_temporary(path, data)
 
 
 def _remove_empty(folder: Path) -> None:
@@ -486,26 +487,22 @@ class LazySamples(Sequence[Sample]):
         return self._read(self.digests[index])
 
 
-class _Staged(NamedTuple):
-    """A sample on disk: in its place, or else in a temporary file of the same folder."""
-
-    digest: str
-    path: Path
-    temporary: Path | None
+_Staged: TypeAlias = tuple[str, Path, Path | None]
+"""A sample on disk, by its digest: in its place, or else in a temporary file of the same folder."""
 
 
 def _publish(staged: Sequence[_Staged]) -> None:
     """Move every sample into its place, or leave no temporary file."""
     try:
-        for one in staged:
-            if one.temporary is not None:
-                one.temporary.replace(one.path)
+        for _, path, temporary in staged:
+            if temporary is not None:
+                temporary.replace(path)
     except BaseException:
         _withdraw(staged)
         raise
 
 
 def _withdraw(staged: Iterable[_Staged]) -> None:
-    for one in staged:
-        if one.temporary is not None:
-            one.temporary.unlink(missing_ok=True)
+    for *_, temporary in staged:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)

@@ -134,6 +134,7 @@ BOTH_RETURN = "{}: the original returns {}, the deployed model {}"
 NOT_FINITE = "NaN or infinity among the values"
 SCORES_NOT_FINITE = "NaN or infinity among its scores"
 BROKEN = "NaN or infinity in an answer"
+VALUES_OF_SHAPE = "values of shape {}"
 MEAN_IOU = "median mean IoU on the seeds"
 
 
@@ -157,11 +158,6 @@ def alike_but_apart(label: int | None, distance: float) -> str:
 def no_tolerance(answers: str) -> str:
     """Return why answers have no tolerance, as the template of an error."""
     return f"{{task}} has no tolerance: its answers are {answers}; leave {{tolerance}} out"
-
-
-def values_of_shape(shape: Sequence[int]) -> str:
-    """Return an answer of values in words."""
-    return f"values of shape {list(shape)}"
 
 
 def distance_figure(

@@ -5,16 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from edgeflare._internal.text import counted
+from edgeflare._internal.text import counted, shape_text
 
 AUDIO_IS_STATED = (
-    " (of a model of audio state the front end, for example --input front_end=mlperf-tiny-kws)"
-)
-"""Ends an error where a model is taken for one of images and there is audio alone."""
-OR_AUDIO = (
-    "; if it takes audio, state its front end, for example `--input front_end=waveform --input "
+    "; of a model of audio state its front end, for example `--input front_end=waveform --input "
     "rate=16000` or `--input front_end=mlperf-tiny-kws`"
 )
+"""Ends an error where a model is taken for one of images."""
 HOW_TO_CUT = "--cut first takes its beginning, --cut windows one piece after the other"
 MAPPING_UNUSED = "The label mapping is for class folders; it was not used."
 NO_MAPPING = "The {} folders are not used as labels: no label mapping was given."
@@ -250,7 +247,7 @@ _FAMILIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 def sample_form(shape: Sequence[int], rate: int | None) -> str:
     """Return what samples of an array's shape are: of a size, or audio at a `rate` in Hz."""
-    return " x ".join(map(str, shape)) if rate is None else f"audio at {rate} Hz"
+    return shape_text(shape) if rate is None else f"audio at {rate} Hz"
 
 
 class Units(NamedTuple):

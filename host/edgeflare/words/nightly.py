@@ -32,6 +32,8 @@ NOT_RUN = {
     "replay": "there was nothing to send again",
     "comparison": "there was no green night to compare with, or no search",
 }
+SHOWN = {"first": "green (first)", "regression": "red", "failed": "not run"}
+"""What a run's state is called where it isn't that word."""
 _TROUBLES = {"regression": "red", "away": "away", "failed": "could not be run"}
 _BROKEN = {"nonfinite": "give NaN or infinity", "failed": "get no answer from the device"}
 _SHOWN = 3

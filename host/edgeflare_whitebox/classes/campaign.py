@@ -285,7 +285,7 @@ class _Answers:
         replica, answered = next(
             ((name, some) for name, some in zip(replicas, of_each, strict=True) if some), ("", [])
         )
-        with decoding(store.folder, "an answer to a seed"):
+        with decoding(store.folder, "the answers to the seeds"):
             finite = [
                 (seed, class_scores(outputs.original), class_scores(outputs.deployed))
                 for seed in answered
@@ -293,17 +293,16 @@ class _Answers:
                 if outputs.original is not None and is_finite(outputs.original)
                 if outputs.deployed is not None and is_finite(outputs.deployed)
             ]
-        if not finite:
-            raise UsageError(
-                f"the campaign in {store.folder} has no seed yet that both models answered: go on with "
-                f"`edgeflare resume {campaign_text(store.folder)}`"
-            )
+            if not finite:
+                raise UsageError(
+                    f"the campaign in {store.folder} has no seed yet that both models answered: go on "
+                    f"with `edgeflare resume {campaign_text(store.folder)}`"
+                )
+            self.original = np.stack([scores for _, scores, _ in finite])
+            self.deployed = np.stack([scores for _, _, scores in finite])
         if left_out := len(answered) - len(finite):
             self.notices.append(NOT_FINITE.format(counted(left_out, "seed")))
         self.seeds = [seed for seed, _, _ in finite]
-        with decoding(store.folder, "the answers to the seeds"):
-            self.original = np.stack([scores for _, scores, _ in finite])
-            self.deployed = np.stack([scores for _, _, scores in finite])
         labels = [seed.label for seed in self.seeds]
         classes = self.original.shape[1]
         fits = [label is not None and 0 <= label < classes for label in labels]

@@ -121,6 +121,7 @@ def test_show_reports_the_control_for_people_and_for_programs(tmp_path, undistur
     assert "original against itself" in shown.out
     assert "graph optimization off" in shown.out
     shown = edgeflare("show", undisturbed, "--json", home=tmp_path).json["control"]
+    assert edgeflare("analyse", "control", undisturbed, "--json", home=tmp_path).json == shown
     assert (shown["searches"], shown["false_alarms"], shown["margin_floor"]) == (SEEDS, 0, 0.001)
     of_control = edgeflare("show", undisturbed / "control", "--json", home=tmp_path).json
     assert of_control["control"] is None

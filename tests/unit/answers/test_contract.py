@@ -286,6 +286,11 @@ class TestScores:
         for pair in ((tied, PAIR[0]), (PAIR[0], tied), (tied, tied)):
             assert SCORES.is_tie(*pair)
             assert SCORES.decide(*pair) is Decision.TIE
+        below_the_top = scores(0.4, 0.3, 0.3), scores(0.3, 0.4, 0.3)
+        assert SCORES.decide(*below_the_top) is Decision.DEVIATION
+        assert SCORES.decide(scores(0.45, 0.55), scores(1, 0), 0.125) is Decision.BELOW_FLOOR
+        assert SCORES.decide(scores(0.5, 0.5), scores(0.1, 0.9), 0.125) is Decision.TIE
+        assert SCORES.is_sure_of_difference(tied, tied, 0.9)  # by their own margin
 
     def test_the_class_at_the_end_counts_as_any(self) -> None:
         assert SCORES.decide(scores(0.2, 0.8), scores(0.8, 0.2)) is Decision.DEVIATION
@@ -297,6 +302,7 @@ class TestScores:
 
     def test_a_single_class_has_no_margin(self) -> None:
         assert SCORES.margin(scores(1.0)) is None
+        assert not SCORES.is_below(scores(1.0), 0.5)
         assert SCORES.margin(scores(0.75, 0.25)) == 0.5
 
     def test_the_uncertainty_is_that_of_the_kth_best_class(self) -> None:
@@ -440,7 +446,9 @@ class TestValues:
         assert oracle.decide(ours, numbers(math.nan, 2)) is Decision.NONFINITE
         assert oracle.decide(numbers(math.inf, 2), ours) is Decision.NONFINITE
         assert oracle.decide(scores(1, 0), scores(0.5, 0.5)) is Decision.AGREE
-        assert oracle.decide(*PAIR) is Decision.AGREE
+        assert oracle.decide(*PAIR) is ToleranceOracle(0.375).decide(*PAIR) is Decision.AGREE
+        assert ToleranceOracle(0.25).decide(*PAIR) is Decision.DEVIATION
+        assert oracle.floor == 0
         with pytest.raises(TypeError):
             oracle.decide(objects(PLACED), objects(PLACED))
 

@@ -88,7 +88,7 @@ def test_operators_for_the_other_kind_are_refused_before_anything_is_sent(
 
 
 def test_audio_for_a_model_whose_front_end_nothing_states(folder: Path) -> None:
-    with pytest.raises(SeedError, match=r"images .*front_end="):
+    with pytest.raises(SeedError, match=r"images.*front_end="):
         source(folder, {}, {"scale": 1}, {})
 
 

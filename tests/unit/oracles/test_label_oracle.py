@@ -1,49 +1,13 @@
 import numpy as np
-import pytest
 
 from edgeflare.answers.oracles import LabelOracle
 from edgeflare.types import Decision
 
 
-@pytest.mark.parametrize(
-    ("original", "deployed", "decision"),
-    [
-        ([0.7, 0.3], [0.6, 0.4], Decision.AGREE),
-        ([0.7, 0.3], [0.4, 0.6], Decision.DEVIATION),
-        ([0.5, 0.5], [0.4, 0.6], Decision.TIE),
-        ([0.7, 0.3], [0.5, 0.5], Decision.TIE),
-        ([0.4, 0.3, 0.3], [0.3, 0.4, 0.3], Decision.DEVIATION),  # a tie below the top is no tie
-        ([np.nan, 0.3], [0.4, 0.6], Decision.NONFINITE),
-        ([0.7, 0.3], [np.inf, 0.6], Decision.NONFINITE),
-    ],
-)
-def test_decision(original: list[float], deployed: list[float], decision: Decision) -> None:
-    assert LabelOracle().decide(np.array(original), np.array(deployed)) is decision
-
-
-class TestFloor:
-    @pytest.mark.parametrize(
-        ("original", "deployed", "decision"),
-        [
-            ([0.7, 0.3], [0.4, 0.6], Decision.DEVIATION),
-            ([0.5625, 0.4375], [0.4375, 0.5625], Decision.DEVIATION),  # just at it
-            ([0.55, 0.45], [0.1, 0.9], Decision.BELOW_FLOOR),
-            ([0.9, 0.1], [0.45, 0.55], Decision.BELOW_FLOOR),
-            ([0.55, 0.45], [0.55, 0.45], Decision.AGREE),  # they agree, however unsure
-            ([0.5, 0.5], [0.1, 0.9], Decision.TIE),
-            ([np.nan, 0.5], [0.1, 0.9], Decision.NONFINITE),
-            ([0.45, 0.55], [1.0, 0.0], Decision.BELOW_FLOOR),  # a model that gives a label only
-        ],
-    )
-    def test_different_labels_need_it_in_both_models(self, original, deployed, decision) -> None:
-        oracle = LabelOracle(floor=0.125)
-        assert oracle.floor == 0.125
-        assert oracle.decide(np.array(original), np.array(deployed)) is decision
-
-    def test_there_is_none_unless_it_is_stated(self) -> None:
-        barely = np.array([0.5, np.nextafter(0.5, 1)])
-        assert LabelOracle().floor == 0
-        assert LabelOracle().decide(barely, barely[::-1]) is Decision.DEVIATION
+def test_there_is_no_floor_unless_it_is_stated() -> None:
+    barely = np.array([0.5, np.nextafter(0.5, 1)])
+    assert (LabelOracle().floor, LabelOracle(floor=0.125).floor) == (0, 0.125)
+    assert LabelOracle().decide(barely, barely[::-1]) is Decision.DEVIATION
 
 
 def test_ties_of_the_mlperf_int8_resnet_are_no_deviations(shared_data) -> None:  # type: ignore[no-untyped-def]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from search_models import heard
 
-from edgeflare.answers.oracles import TranscriptOracle, has_margin_below, margin, margins
-from edgeflare.answers.parts import Margins
+from edgeflare.answers.oracles import TranscriptOracle, margin, margins
 from edgeflare.errors import UsageError
 from edgeflare.types import Decision, Transcript
 
@@ -49,28 +48,9 @@ class TestMargins:
         assert TranscriptOracle(0.3).decide(heard("a c"), more) is Decision.BELOW_FLOOR
         assert TranscriptOracle(0.1).decide(heard("a c"), more) is Decision.DEVIATION
 
-    def test_of_equal_transcripts_it_is_the_smallest_of_each(self) -> None:
-        one, other = heard("a b", {0: (0.5, 0.25)}), heard("a b", {1: (0.4, 0.3)})
-        assert margins(one, other) == pytest.approx((0.25, 0.1))
-        assert margin(one) == pytest.approx(0.25)
-
     def test_a_word_is_as_sure_as_its_least_sure_token(self) -> None:
         pieces = Transcript((" sum", "med"), np.array([[0.9, 0.1], [0.5, 0.25]]))
         assert margin(pieces) == 0.25
-
-    def test_silence_has_none_and_is_below_no_floor(self) -> None:
-        assert margin(heard("")) is None
-        assert not has_margin_below(heard(""), 0.5)
-        assert margins(heard(""), heard("")) == Margins(None, None)
-
-    def test_before_a_query_the_least_sure_word_of_all_counts(self) -> None:
-        assert has_margin_below(heard("a b", {1: (0.5, 0.45)}), 0.1)
-        assert not has_margin_below(heard("a b", {1: (0.5, 0.45)}), 0.01)
-
-    def test_the_smaller_of_both(self) -> None:
-        assert Margins(0.5, 0.25).smaller == 0.25
-        assert Margins(None, 0.5).smaller == 0.5
-        assert Margins(None, None).smaller is None
 
 
 class TestTies:
@@ -90,20 +70,6 @@ class TestTies:
     def test_the_same_words_agree_all_the_same(self) -> None:
         tied = heard("a b", {0: (0.4, 0.4)})
         assert TranscriptOracle(0.1).decide(tied, heard("a b")) is Decision.AGREE
-
-
-@pytest.mark.parametrize("broken", [np.nan, np.inf])
-def test_scores_that_are_no_numbers_are_a_finding_of_their_own(broken: float) -> None:
-    bad = heard("a b", {1: (broken, 0.1)})
-    assert TranscriptOracle().decide(bad, heard("a b")) is Decision.NONFINITE
-    assert TranscriptOracle().decide(heard("a c"), bad) is Decision.NONFINITE
-    assert margin(bad) is None
-    assert margins(bad, heard("a b")).original is None
-
-
-def test_scores_of_classes_are_none_of_its_matters() -> None:
-    with pytest.raises(TypeError):
-        TranscriptOracle().decide(heard("a"), np.array([0.5, 0.5]))
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

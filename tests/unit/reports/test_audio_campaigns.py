@@ -1,6 +1,7 @@
 """What campaigns on audio come to: figures, files, tables and sentences, of keyword spotters and of recognisers."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,17 @@ from edgeflare.store import Store
 from edgeflare.types import Status
 
 COUNT = 13
+Searched = tuple[Path, Sequence[Found]]
 
 
 @pytest.fixture(scope="module")
-def keywords(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Found]]:
-    folder, found = audio_campaign(tmp_path_factory.mktemp("audio") / "keywords", "keywords")
-    return folder, list(found)
+def keywords(tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    return audio_campaign(tmp_path_factory.mktemp("audio") / "keywords", "keywords")
 
 
 @pytest.fixture(scope="module")
-def speech(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Found]]:
-    folder, found = audio_campaign(tmp_path_factory.mktemp("audio") / "speech", "speech")
-    return folder, list(found)
+def speech(tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    return audio_campaign(tmp_path_factory.mktemp("audio") / "speech", "speech")
 
 
 def snr(one: Found) -> float | None:
@@ -42,7 +42,7 @@ def snr(one: Found) -> float | None:
 
 
 def test_a_summary_has_the_median_ratio_and_the_words_in_place_of_labels(
-    speech: tuple[Path, list[Found]],
+    speech: Searched,
 ) -> None:
     summary = summarize(speech[0])
     ratios = [ratio for one in speech[1] if (ratio := snr(one)) is not None]
@@ -58,7 +58,7 @@ def test_a_summary_has_the_median_ratio_and_the_words_in_place_of_labels(
     json.dumps(summary.to_json())
 
 
-def test_keywords_are_classes_as_those_of_images_are(keywords: tuple[Path, list[Found]]) -> None:
+def test_keywords_are_classes_as_those_of_images_are(keywords: Searched) -> None:
     summary = summarize(keywords[0])
     assert summary.word_pairs == ()
     assert {(one.original, one.deployed) for one in summary.label_pairs} == {
@@ -103,7 +103,7 @@ def test_an_export_has_sounds_that_can_be_heard_and_a_panel(
 
 
 def test_of_long_texts_a_terminal_shows_where_they_begin_to_differ(
-    speech: tuple[Path, list[Found]],
+    speech: Searched,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -121,7 +121,7 @@ def test_of_long_texts_a_terminal_shows_where_they_begin_to_differ(
     assert "word10" not in printed
 
 
-def test_frames_have_texts_and_ratios(speech: tuple[Path, list[Found]]) -> None:
+def test_frames_have_texts_and_ratios(speech: Searched) -> None:
     pytest.importorskip("pandas")
     frames = to_frames(speech[0])
     assert frames.triggers["original_text"].tolist() == [
@@ -135,19 +135,16 @@ def test_frames_have_texts_and_ratios(speech: tuple[Path, list[Found]]) -> None:
     assert set(frames.outcomes["deployed_text"]) >= {"", texts("speech", 0)[1]}
 
 
-def test_a_corpus_refuses_transcripts_and_is_not_started_for_them(
-    speech: tuple[Path, list[Found]], tmp_path: Path
+def test_a_corpus_takes_keywords_and_is_not_started_for_transcripts(
+    keywords: Searched,
+    speech: Searched,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(UsageError, match="decisions between"):
         add_to_corpus(tmp_path / "corpus", speech[0])
     assert not (tmp_path / "corpus").exists()
-
-
-def test_a_corpus_takes_keywords(
-    keywords: tuple[Path, list[Found]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    added = add_to_corpus(tmp_path / "corpus", keywords[0])
-    assert added.entries == COUNT
+    assert add_to_corpus(tmp_path / "corpus", keywords[0]).entries == COUNT
     print_document(corpus_document(corpus_summary(tmp_path / "corpus")))
     assert "16000 Hz, 4" in capsys.readouterr().out
 

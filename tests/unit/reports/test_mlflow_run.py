@@ -23,19 +23,31 @@ from edgeflare.reports.sections.campaign import make_report
 from edgeflare.store import Store
 
 
-def test_the_metrics_are_the_summary_s_numbers_under_its_names(tmp_path: Path) -> None:
-    summary = summarize(many_triggers(tmp_path / "c", 20))
-    metrics = run_metrics(summary)
-    said = summary.to_json()
+def test_metrics_and_params_are_of_the_summary_and_the_settings(tmp_path: Path) -> None:
+    with Store.open(many_triggers(tmp_path / "c", 20)) as store:
+        summary, params = summarize(store), run_params(store)
+    metrics, said = run_metrics(summary), summary.to_json()
     assert metrics["success_rate"] == said["success_rate"]
-    assert metrics["queries_found.p90"] == said["queries_found"]["p90"]
-    assert metrics["total_queries.search"] == said["total_queries"]["search"]
-    assert metrics["every_device.answered"] == said["every_device"]["answered"]
+    for field in ("queries_found.p90", "total_queries.search", "every_device.answered"):
+        name, _, part = field.partition(".")
+        assert metrics[field] == said[name][part]
     (row,) = (one for one in said["telemetry"] if one["device"] == "pi-5")
     assert metrics["telemetry.pi-5.temperature_max_c"] == row["temperature_max_c"]
     assert metrics["by_device.pi-4.found"] == said["by_device"][0]["found"]
     assert not {"wall_s", "snr_db", "telemetry.pi-5.gpu_load"} & set(metrics)
     assert not [name for name in metrics if name.startswith(("search.", "models", "devices"))]
+    expected = {
+        "original.name": "original.onnx",
+        "deployed.sha256": "cd" * 32,
+        "deployed.runtime": "onnx 1.20.0",
+        "devices": "pi-4, pi-5",
+        "seeds": "seeds.npz",
+        "search.strategy": "boundary",
+        "fleet.mode": "replicate",
+        "search.margin_floor": "0.001",
+    }
+    assert {name: params[name] for name in expected} == expected
+    assert not {"", "null", "None"} & {*params.values()}
 
 
 def test_no_metric_is_a_truth_value_or_no_number_and_any_name_is_taken(tmp_path: Path) -> None:
@@ -48,18 +60,6 @@ def test_no_metric_is_a_truth_value_or_no_number_and_any_name_is_taken(tmp_path:
         metrics = run_metrics(summarize(store))
     assert metrics["replay.counts.new"] == 1
     assert "replay.same_deployed" not in metrics
-
-
-def test_the_params_are_models_devices_and_settings(tmp_path: Path) -> None:
-    with Store.open(many_triggers(tmp_path / "c", 4)) as store:
-        params = run_params(store)
-    assert params["original.name"] == "original.onnx"
-    assert params["deployed.sha256"] == "cd" * 32
-    assert params["deployed.runtime"] == "onnx 1.20.0"
-    assert (params["devices"], params["seeds"]) == ("pi-4, pi-5", "seeds.npz")
-    assert (params["search.strategy"], params["fleet.mode"]) == ("boundary", "replicate")
-    assert params["search.margin_floor"] == "0.001"
-    assert not [name for name, value in params.items() if value in ("", "null", "None")]
 
 
 def test_the_tags_say_whether_the_limits_are_kept(every_status) -> None:

@@ -40,25 +40,6 @@ def values(text: str) -> dict[str, list[float]]:
     }
 
 
-EVERYTHING: dict[str, Any] = {
-    "queries": 600,
-    "latency_median_s": 0.002,
-    "latency_p99_s": 0.004,
-    "latency_max_s": 0.0041,
-    "rss_bytes": 90_000_000,
-    "temperature_mean_c": 51.5,
-    "temperature_max_c": 60.0,
-    "frequency_least_mhz": 1500.0,
-    "gpu_load_mean": 0.25,
-    "gpu_least_mhz": 306.0,
-    "readings": 12,
-    "throttled_readings": 3,
-    "throttle_reasons": ("hot",),
-    "battery_percent": 57.0,
-    "battery_charging": True,
-}
-
-
 def test_an_export_has_each_figure_of_each_device_with_its_unit_and_time(tmp_path: Path) -> None:
     folder = many_triggers(tmp_path / "c", 4)
     report = export_campaign(folder, tmp_path / "out")
@@ -81,27 +62,32 @@ def test_an_export_has_each_figure_of_each_device_with_its_unit_and_time(tmp_pat
     assert "edgeflare_device_battery_ratio" not in found
 
 
+METRICS: dict[str, tuple[str, Any, float]] = {
+    "queries": ("queries_total", 600, 600),
+    "latency_median_s": ("latency_median_seconds", 0.002, 0.002),
+    "latency_p99_s": ("latency_p99_seconds", 0.004, 0.004),
+    "latency_max_s": ("latency_max_seconds", 0.0041, 0.0041),
+    "rss_bytes": ("agent_memory_bytes", 90_000_000, 90e6),
+    "temperature_mean_c": ("temperature_celsius", 51.5, 51.5),
+    "temperature_max_c": ("temperature_max_celsius", 60.0, 60),
+    "frequency_least_mhz": ("cpu_frequency_min_hertz", 1500.0, 1.5e9),
+    "gpu_load_mean": ("gpu_load_ratio", 0.25, 0.25),
+    "gpu_least_mhz": ("gpu_frequency_min_hertz", 306.0, 306e6),
+    "readings": ("readings_total", 12, 12),
+    "throttled_readings": ("throttled_readings_total", 3, 3),
+    "battery_percent": ("battery_ratio", 57.0, 0.57),
+    "battery_charging": ("battery_charging", True, 1),
+}
+"""The metric of each figure, a figure, and what is written of it."""
+
+
 def test_every_metric_is_in_base_units() -> None:
-    text = text_of(minute(**EVERYTHING))
+    text = text_of(minute(**{name: figure for name, (_, figure, _) in METRICS.items()}))
     assert {one.name for one in METRIC_FAMILIES} == set(families(text))
     read = values(text)
     assert {one.sample_name for one in METRIC_FAMILIES} == set(read)
-    assert {name.removeprefix("edgeflare_device_"): value for name, (value,) in read.items()} == {
-        "queries_total": 600,
-        "latency_median_seconds": 0.002,
-        "latency_p99_seconds": 0.004,
-        "latency_max_seconds": 0.0041,
-        "agent_memory_bytes": 90e6,
-        "temperature_celsius": 51.5,
-        "temperature_max_celsius": 60,
-        "cpu_frequency_min_hertz": 1.5e9,
-        "gpu_load_ratio": 0.25,
-        "gpu_frequency_min_hertz": 306e6,
-        "readings_total": 12,
-        "throttled_readings_total": 3,
-        "battery_ratio": 0.57,
-        "battery_charging": 1,
-    }
+    expected = {f"edgeflare_device_{name}": [told] for name, _, told in METRICS.values()}
+    assert read == expected
 
 
 def test_a_minute_in_parts_is_one_sample_whatever_lies_between() -> None:

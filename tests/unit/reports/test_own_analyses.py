@@ -46,6 +46,9 @@ def test_what_every_report_has_anyway_is_not_stored(fallen: Path, tmp_path: Path
             assert name not in {one.name for one in store.results()}
 
 
-def test_a_campaign_without_several_devices_has_no_agreement(fallen: Path) -> None:
-    with pytest.raises(UsageError, match="--fleet replicate"):
-        run_analysis("agreement", fallen, {}, RunContext())
+@pytest.mark.parametrize(
+    ("name", "flag"), [("agreement", "--fleet replicate"), ("control", "--control")]
+)
+def test_what_a_campaign_has_not_is_told_with_its_flag(fallen: Path, name: str, flag: str) -> None:
+    with pytest.raises(UsageError, match=flag):
+        run_analysis(name, fallen, {}, RunContext())

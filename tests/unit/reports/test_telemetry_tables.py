@@ -2,13 +2,16 @@
 
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
+from stores import compared_campaign
 
-from edgeflare.analysis import TelemetryFigures
+from edgeflare import summarize
+from edgeflare.analysis import EveryDevice, TelemetryFigures
 from edgeflare.reports import print_document
-from edgeflare.reports.devices import telemetry_table
+from edgeflare.reports.devices import agreement_blocks, telemetry_table
 
 PI_NIGHT = TelemetryFigures(
     device="pi4 [desk]",
@@ -28,16 +31,9 @@ PI_NIGHT = TelemetryFigures(
     battery_from=None,
     battery_to=None,
 )
-PHONE = dataclasses.replace(
-    PI_NIGHT,
-    device="phone",
-    temperature_max_c=None,
-    throttled_minutes=0,
-    throttled_share=0.0,
-    throttle_reasons=(),
-    battery_from=90.0,
-    battery_to=38.0,
-)
+UNTHROTTLED = {"throttled_minutes": 0, "throttled_share": 0.0, "throttle_reasons": ()}
+BATTERY = {"temperature_max_c": None, "battery_from": 90.0, "battery_to": 38.0}
+PHONE = dataclasses.replace(PI_NIGHT, device="phone", **UNTHROTTLED, **BATTERY)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *devices: TelemetryFigures) -> list[list[str]]:
@@ -62,14 +58,18 @@ def test_a_column_that_some_device_reports_is_shown(capsys: pytest.CaptureFixtur
 def test_of_columns_that_no_device_reports_nothing_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    heading, _ = printed(
-        capsys,
-        dataclasses.replace(PI_NIGHT, throttled_share=None, rss_bytes=None, temperature_max_c=None),
-    )
+    unknown = dict.fromkeys(("throttled_share", "rss_bytes", "temperature_max_c"))
+    heading, row = printed(capsys, dataclasses.replace(PI_NIGHT, latency_max_s=0.9996, **unknown))
     assert heading[6:] == ["lowest clock"]
+    assert row[5] == "1000"  # almost a second is written as other times are
     assert printed(capsys) == []
 
 
-def test_almost_a_second_is_written_as_other_times_are(capsys: pytest.CaptureFixture[str]) -> None:
-    _, row = printed(capsys, dataclasses.replace(PI_NIGHT, latency_max_s=0.9996))
-    assert row[5] == "1000"
+def test_what_is_on_all_devices_is_reported_of_more_than_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with compared_campaign(tmp_path / "c") as store:
+        pairs = summarize(store).agreements
+    for devices in (2, 3):
+        print_document(agreement_blocks(pairs, EveryDevice(devices, 9, 7)))
+        assert ("7 of 9" in capsys.readouterr().out) == (devices == 3)

@@ -387,7 +387,7 @@ def test_the_other_medium_is_named(tmp_path):
         with pytest.raises(SeedError, match="model takes"):
             load(source)
     for source in (sound, sound.parent, tmp_path / "a.npz"):
-        with pytest.raises(SeedError, match=r"images .*front_end"):
+        with pytest.raises(SeedError, match=r"images.*front_end"):
             open_seeds(source, size=(4, 6), channels=1)
 
 

@@ -51,7 +51,7 @@ def check(store: Store) -> None:
     seeds = [seed for seed in store.seeds() if seed.outputs is not None]
     counts = store.columns.seed_labels()
     labelled = [seed for seed in seeds if seed.label is not None]
-    assert counts == (
+    assert tuple(counts.values()) == (
         sum(seed.outputs.decision is Decision.TIE for seed in seeds),
         len(labelled),
         sum(top_label(seed.outputs.original) == seed.label for seed in labelled),

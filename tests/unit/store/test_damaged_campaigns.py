@@ -2,9 +2,7 @@
 
 import random
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from campaign_damage import DEEP, damage, run
 from corpus_records import DAY, START, add, trigger_record
+from stored_json import change
 from stores import compared_campaign
 
 from edgeflare.answers.columns import output_columns, output_from
@@ -47,11 +46,10 @@ def home(whole: Path, tmp_path: Path) -> Iterator[Path]:
     return tmp_path
 
 
-def put(database: Path, table: str, column: str, value: Any) -> None:
-    """Put a value into a column of every row, whatever the tables allow."""
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute(f"UPDATE {table} SET {column} = ?", (value,))
-        connection.commit()
+def put(database: Path, cell: str, value: Any) -> None:
+    """Put a value into a column of every row."""
+    table, column = cell.split(".")
+    change(database, f"UPDATE {table} SET {column} = ?", values=[value])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def put(database: Path, table: str, column: str, value: Any) -> None:
     ],
 )
 def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, value: Any) -> None:
-    put(home / "campaign" / "campaign.sqlite", *cell.split("."), value)
+    put(home / "campaign" / "campaign.sqlite", cell, value)
     for command in (("show",), ("report", "--format", "json")):
         ran = run(command[0], home / "campaign", *command[1:])
         if cell.startswith("replays"):  # of which the report makes nothing
@@ -121,9 +119,8 @@ def test_a_database_that_opens_but_holds_damaged_values(home: Path, cell: str, v
     ],
 )
 def test_a_fact_of_another_type_is_named(home: Path, name: str, value: str) -> None:
-    with closing(sqlite3.connect(home / "campaign" / "campaign.sqlite")) as connection:
-        connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
-        connection.commit()
+    statement = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
+    change(home / "campaign" / "campaign.sqlite", statement, values=[name, value])
     ran = run("show", home / "campaign")
     assert ran.code == 2, ran.text
     assert f"{home / 'campaign'} is damaged" in ran.text
@@ -142,7 +139,7 @@ def test_a_fact_of_another_type_is_named(home: Path, name: str, value: str) -> N
     ],
 )
 def test_a_corpus_that_opens_but_holds_damaged_values(home: Path, cell: str, value: Any) -> None:
-    put(home / "corpus" / "corpus.sqlite", *cell.split("."), value)
+    put(home / "corpus" / "corpus.sqlite", cell, value)
     ran = run("corpus", "show", home / "corpus")
     assert ran.code == 2, ran.text
     assert f"{home / 'corpus'} is damaged" in ran.text
@@ -237,12 +234,6 @@ def test_large_values_are_stored_as_they_are() -> None:
     np.testing.assert_array_equal(found.array, array)
 
 
-def change(home: Path, script: str) -> Path:
-    with closing(sqlite3.connect(home / "campaign" / "campaign.sqlite")) as connection:
-        connection.executescript(script)
-    return home / "campaign"
-
-
 @pytest.mark.parametrize(
     ("script", "named"),
     [
@@ -255,7 +246,8 @@ def change(home: Path, script: str) -> Path:
 def test_rows_that_belong_to_nothing_are_named(
     home: Path, script: str, named: tuple[str, ...]
 ) -> None:
-    folder = change(home, script)
+    folder = home / "campaign"
+    change(folder / "campaign.sqlite", *script.split(";"))
     before = {path.name for path in folder.iterdir()}
     ran = run("show", folder)
     assert ran.code == 2, ran.text
@@ -276,6 +268,7 @@ def test_rows_that_belong_to_nothing_are_named(
     ],
 )
 def test_what_is_lost_beside_the_outcomes_is_a_notice(home: Path, script: str, named: str) -> None:
-    ran = run("show", change(home, script))
+    change(home / "campaign" / "campaign.sqlite", *script.split(";"))
+    ran = run("show", home / "campaign")
     assert ran.code == 0, ran.text
     assert named in " ".join(ran.text.split())

@@ -1,16 +1,16 @@
 """Campaigns and corpora of earlier versions are read: migrated, whatever happens meanwhile."""
 
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
 from campaigns import VERSIONS, copy_of
+from programs import started
 from sqlalchemy import create_engine
+from stored_json import change
 
 from edgeflare.errors import StoreError
 from edgeflare.store import CampaignLock, Store, tables
@@ -53,11 +53,6 @@ class Exact:
 @pytest.fixture
 def earlier(tmp_path):
     return copy_of(OLDEST, tmp_path)
-
-
-def change(database, statement):
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute(statement)
 
 
 def triggers(store):
@@ -156,9 +151,8 @@ def test_results_of_one_name_that_was_stored_in_two_ways_are_two_runs(earlier):
 
 @pytest.mark.parametrize("statement", [1, 4, 7])
 def test_a_kill_in_the_middle_loses_nothing(earlier, statement):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    program = [sys.executable, "-c", KILLED_AT_STATEMENT, earlier.campaign, str(statement)]
-    assert subprocess.run(program, env=environment).returncode == -signal.SIGKILL
+    with started(KILLED_AT_STATEMENT, earlier.campaign, statement) as child:
+        assert child.wait() == -signal.SIGKILL
     assert schema_of(earlier.campaign / "campaign.sqlite") == 5
     with Store.open(earlier.campaign) as store:
         assert triggers(store) == earlier.triggers
@@ -186,8 +180,7 @@ def test_one_that_an_earlier_version_runs_is_read_and_left_alone(earlier):
 
 def test_a_damaged_one_is_left_as_it_is(earlier):
     database = earlier.campaign / "campaign.sqlite"
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("delete from seeds where position = 0")
+    change(database, "delete from seeds where position = 0")
     with pytest.raises(StoreError, match="is damaged"):
         Store.open(earlier.campaign)
     assert schema_of(database) == 5

@@ -2,13 +2,13 @@
 
 import os
 import socket
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from stored_json import change
 
 from edgeflare._internal.files import file_sha256, read_regular
 from edgeflare.campaign.api import SearchResult
@@ -180,10 +180,8 @@ def test_an_empty_or_missing_database_beside_samples_is_damage(home: Path) -> No
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 def test_another_programs_database_stays_as_it_is(tmp_path: Path, mode: str) -> None:
     path = tmp_path / "campaign.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA journal_mode={mode}").fetchone()
-        connection.execute("CREATE TABLE recipes (name TEXT)")
-        connection.commit()
+    change(path, f"PRAGMA journal_mode={mode}")
+    change(path, "CREATE TABLE recipes (name TEXT)")
     before = path.read_bytes()
     with pytest.raises(StoreError, match="another program's"):
         Store.open(tmp_path)
@@ -192,7 +190,6 @@ def test_another_programs_database_stays_as_it_is(tmp_path: Path, mode: str) -> 
 
 def test_a_copy_without_a_write_ahead_log_is_opened(home: Path) -> None:
     """As SQLite's own tools restore a database."""
-    with closing(sqlite3.connect(home / "campaign.sqlite")) as connection:
-        connection.execute("PRAGMA journal_mode=delete").fetchone()
+    change(home / "campaign.sqlite", "PRAGMA journal_mode=delete")
     with Store.open(home) as store:
         assert np.array_equal(store.seed_samples()[0], np.zeros((2, 2, 1)))

@@ -1,11 +1,8 @@
 """Nothing acknowledged is lost: kill -9, a full disk, a disk that turns read-only."""
 
 import itertools
-import os
-import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 from collections import Counter
 from contextlib import closing
@@ -13,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import lines_before_kill
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import OutcomeRecord, SeedInput, Store
@@ -68,14 +66,7 @@ def test_what_was_acknowledged_before_kill_9_is_there_and_nothing_half(tmp_path,
     sample = np.zeros((8, 8, 1), np.uint8)
     with Store.create(tmp_path / "c", {}, database=database) as store:
         store.add_seeds(SeedInput(f"s{n}", sample) for n in range(2001))
-    program = [sys.executable, "-c", ADD_FOR_EVER, str(tmp_path / "c")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as child:
-        lines = [child.stdout.readline() for _ in range(reports)]
-        child.send_signal(signal.SIGKILL)
-        lines += child.stdout.readlines()
-    assert child.returncode == -signal.SIGKILL
-    told = [tuple(line.split()) for line in lines if line.endswith("\n")]
+    told = [tuple(words) for words in lines_before_kill(ADD_FOR_EVER, tmp_path / "c", reports)]
     with Store.open(tmp_path / "c") as store:
         outcomes = {("outcome", one.replica, one.seed_id): one for one in store.outcomes()}
         assert {one for one in told if one[0] == "outcome"} <= set(outcomes)

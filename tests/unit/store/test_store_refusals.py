@@ -8,6 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import sqlalchemy.exc
+import stored_json
 from object_stores import samples_in_folder
 
 from edgeflare._internal.files import write_durably
@@ -99,8 +100,7 @@ def test_opening_what_is_no_campaign(tmp_path, name, words):
         (tmp_path / folder).mkdir()
     (tmp_path / "torn" / "campaign.sqlite.new").write_bytes(b"")
     (tmp_path / "bytes" / "campaign.sqlite").write_bytes(b"x" * 5000)
-    with closing(sqlite3.connect(tmp_path / "theirs" / "campaign.sqlite")) as connection:
-        connection.execute("create table recipes (name text)")
+    stored_json.change(tmp_path / "theirs" / "campaign.sqlite", "create table recipes (name text)")
     with pytest.raises(StoreError, match=words):
         Store.open(tmp_path / name)
 

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from stored_json import change
 
 from edgeflare.devices.telemetry import DeviceMinute
 from edgeflare.errors import StoreError
@@ -92,15 +93,12 @@ def test_a_stored_nan_counts_as_not_known(sqlite_store: Store) -> None:
     sqlite_store.add_result("explain", EXPLANATION)
     assert stored_explanation(sqlite_store) == EXPLANATION
     assert sqlite_store.notices() == []
-    with closing(sqlite3.connect(sqlite_store.folder / "campaign.sqlite")) as connection:
-        connection.execute(
-            """UPDATE analyses SET result = replace(result, '"mean": 0.1', '"mean": NaN')"""
-        )
-        connection.execute("""UPDATE analyses SET result = replace(result, '-0.5', '-Infinity')""")
-        connection.execute(
-            """INSERT INTO facts VALUES ('wall_s', 'NaN'), ('class_names', '["NaN"]')"""
-        )
-        connection.commit()
+    change(
+        sqlite_store.folder / "campaign.sqlite",
+        """UPDATE analyses SET result = replace(result, '"mean": 0.1', '"mean": NaN')""",
+        """UPDATE analyses SET result = replace(result, '-0.5', '-Infinity')""",
+        """INSERT INTO facts VALUES ('wall_s', 'NaN'), ('class_names', '["NaN"]')""",
+    )
     found = stored_explanation(sqlite_store)
     assert found is not None
     assert (found.layers, found.findings[0].answers[0].margin) == (None, None)
@@ -123,9 +121,8 @@ def test_a_stored_nan_counts_as_not_known(sqlite_store: Store) -> None:
 def test_a_damaged_document_names_the_field_alone(
     sqlite_store: Store, fact: str, named: str
 ) -> None:
-    with closing(sqlite3.connect(sqlite_store.folder / "campaign.sqlite")) as connection:
-        connection.execute("INSERT INTO facts VALUES ('partners', ?)", (fact,))
-        connection.commit()
+    database = sqlite_store.folder / "campaign.sqlite"
+    change(database, "INSERT INTO facts VALUES ('partners', ?)", values=[fact])
     with pytest.raises(StoreError) as error:
         _ = sqlite_store.state.partners
     text = str(error.value).replace(str(sqlite_store.folder), "")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from edgeflare.analysis.campaign_verdict import check_healthy
 from edgeflare.analysis.ranking.ranking import Ranking, rank_campaigns
@@ -36,10 +36,8 @@ _OF_CAMPAIGN = FlagsOfCampaign(
 )
 
 
-class CompareSettings(BaseModel):
+class CompareSettings(BaseModel, arbitrary_types_allowed=True):
     """What a comparison is told beside its candidates."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     measure: Annotated[str | None, Flag("--measure", metavar="NAME")] = Field(
         None,

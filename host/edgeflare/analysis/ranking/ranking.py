@@ -10,14 +10,14 @@ sure of nothing. Measured in docs/research/candidates.md.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from edgeflare.analysis.campaign_verdict import campaign_soundness
+from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis.ranking.paired_tests import Duel, duels_between
 from edgeflare.analysis.ranking.scores import (
     Accuracy,
@@ -33,7 +33,7 @@ from edgeflare.analysis.ranking.scores import (
 from edgeflare.analysis.soundness import Soundness
 from edgeflare.answers import AnswerKind
 from edgeflare.answers.detections.figures import DifferenceCounts
-from edgeflare.answers.parts import jsonable, worded
+from edgeflare.answers.parts import worded
 from edgeflare.campaign.comparison import Measure, check_level, check_rankable
 from edgeflare.campaign.resolution import STRATEGY
 from edgeflare.errors import UsageError
@@ -194,7 +194,7 @@ class RankedModel:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(JsonRecord):
     """Candidates, hardest to make deviate first.
 
     `duels` has every pair once, the better placed first; `success`, of a ranking by queries, has
@@ -230,21 +230,16 @@ class Ranking:
     """What is to be kept in mind, a sentence each."""
     unclear = worded("ranking:unclear_places")
     """Those of the notes that are on places and ties."""
+    json_instead: ClassVar = {
+        "accuracy": "accuracy_verdict",
+        "success_rates": "success_verdict",
+        "remarks": "notes",
+        "kind": "differences",
+    }
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the same names, and those of the sentences."""
-        plain = asdict(
-            replace(self, candidates=tuple(replace(one, soundness=None) for one in self.candidates))
-        )
-        for shown, candidate in zip(plain["candidates"], self.candidates, strict=True):
-            shown["soundness"] = candidate.soundness and candidate.soundness.to_json()
-        texts = {name: getattr(self, name) for name in _TEXTS}
-        named = {name: value for name, value in plain.items() if name not in _NOT_IN_JSON}
-        return {name: jsonable(value) for name, value in (named | texts).items()}
-
-
-_TEXTS = ("verdict", "success_verdict", "accuracy_verdict", "differences", "notes")
-_NOT_IN_JSON = {"accuracy", "success_rates", "remarks", "kind"}
+        return super().to_json() | {"verdict": self.verdict}
 
 
 def rank_campaigns(
@@ -275,7 +270,6 @@ def rank_campaigns(
     if len(campaigns) < 2:
         raise UsageError("a comparison needs two candidates at least")
     reads = _read(campaigns, names)
-    judged = {name: _judged(one) for name, one in zip(reads, campaigns, strict=True)}
     _check_comparable(reads)
     chosen = _measure(measure, reads)
     kind = next(iter(reads.values())).kind
@@ -311,7 +305,7 @@ def rank_campaigns(
             finished=reads[name].finished,
             figures=figures_of(seeds[name], level),
             differences=reads[name].differences,
-            soundness=judged[name],
+            soundness=reads[name].soundness,
         )
         for name in order
     )
@@ -341,11 +335,6 @@ def _read(
     if len(called) != len(reads) or len(set(called)) != len(called):
         raise UsageError("every candidate needs a name of its own")
     return dict(zip(called, reads, strict=True))
-
-
-def _judged(campaign: Path | Store) -> Soundness | None:
-    with open_store(campaign) as store:
-        return campaign_soundness(store)
 
 
 def _names(reads: Sequence[CandidateCampaign]) -> list[str]:

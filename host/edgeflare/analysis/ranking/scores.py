@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.analysis.outcome_stats import answer_figures
+from edgeflare.analysis.soundness import Soundness
 from edgeflare.answers import AnswerKind
 from edgeflare.answers.detections.figures import DifferenceCounts
 from edgeflare.answers.metrics import decides_equally, disagreement
@@ -75,7 +77,6 @@ class CandidateCampaign:
     None of other models.
     """
 
-    id: str
     folder: Path
     original: Mapping[str, Any]
     deployed: Mapping[str, Any]
@@ -89,16 +90,12 @@ class CandidateCampaign:
     alike: bool
     kind: AnswerKind[Any]
     differences: DifferenceCounts | None = None
+    soundness: Soundness | None = None
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left of it."""
         return self.all_seeds and len(self.done) + self.unanswered >= len(self.seeds)
-
-    @property
-    def models(self) -> Mapping[str, Any]:
-        """Both models as the store has them."""
-        return {"original": self.original, "deployed": self.deployed}
 
 
 def read_campaign(store: Store) -> CandidateCampaign:
@@ -136,7 +133,6 @@ def read_campaign(store: Store) -> CandidateCampaign:
             done[sample] = SeedResults(tuple(outcomes), *right[sample])
     answers = answer_figures(store)
     return CandidateCampaign(
-        id=store.id,
         folder=store.folder,
         original=models["original"],
         deployed=models["deployed"],
@@ -153,7 +149,8 @@ def read_campaign(store: Store) -> CandidateCampaign:
             one.status is Status.TIMEOUT for outcomes in ended.values() for one in outcomes
         ),
         kind=store.kind,
-        differences=None if answers is None else store.kind.seed_differences(answers.figures),
+        differences=None if answers is None else store.kind.seed_differences(answers),
+        soundness=campaign_soundness(store),
         alike=bool(done)
         and all(one.status in _NOTHING_FOUND for of in done.values() for one in of.outcomes)
         and all(_same_answers(seed) for seed in seeds.values() if seed.sample in done),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from edgeflare._internal.files import file_sha256, new_folder_name
+from edgeflare._internal.text import shape_text
 from edgeflare.answers import kind_of_output
 from edgeflare.campaign import executor
 from edgeflare.campaign.context import RunContext, RunOptions
@@ -277,8 +278,8 @@ def _check_sample(
         size, depth = sample_size(tensor, stated, in_file, "the original model")
     if (*size, depth) != (height, width, channels):
         raise UsageError(
-            f"the inputs to replay are {_shape(height, width, channels)}, but the original model "
-            f"{name} takes {_shape(*size, depth)}: it is none that they were found with"
+            f"the inputs to replay are {shape_text(sample.shape)}, but the original model "
+            f"{name} takes {shape_text((*size, depth))}: it is none that they were found with"
         )
 
 
@@ -290,10 +291,6 @@ def _check_sound(taken: int | None, given: int | None, name: str) -> None:
             f"the inputs to replay are {what[0]}, but the original model {name} takes {what[1]}: "
             "it is none that they were found with"
         )
-
-
-def _shape(height: int, width: int, channels: int) -> str:
-    return " x ".join(map(str, (height, width, channels)))
 
 
 def _devices(config: CampaignConfig, store: Store | None) -> list[Device]:

@@ -19,9 +19,8 @@ from edgeflare.campaign.workers.program import (
     Asked,
     Drop,
     Event,
-    Loaded,
+    First,
     Message,
-    Refused,
     WorkerSettings,
     serve,
 )
@@ -108,11 +107,10 @@ class _Worker:
             if not self._connection.poll(_START_S + settings.original.timeout_s):
                 reason = words.DOES_NOT_START
             else:
-                first: Loaded | Refused = self._connection.recv()
-                same = isinstance(first, Loaded) and first.answers == answers
-                reason = "" if same else words.OTHER_ORIGINAL
-                if isinstance(first, Refused):
-                    reason = first.reason
+                first: First = self._connection.recv()
+                reason = "" if first == answers else words.OTHER_ORIGINAL
+                if isinstance(first, str):
+                    reason = first
         except (EOFError, OSError):
             self.ended_at_start = True
             reason += self._last_words()

@@ -82,16 +82,8 @@ class Drop(NamedTuple):
     """Forget a search."""
 
 
-class Loaded(NamedTuple):
-    """The first event: the original's raw outputs on the first of `others`, as bytes."""
-
-    answers: Sequence[bytes]
-
-
-class Refused(NamedTuple):
-    """The first event, where the worker can't search."""
-
-    reason: str
+First: TypeAlias = Sequence[bytes] | str
+"""The first event: the original's raw outputs on the first of `others`; why it can't search."""
 
 
 class Progress(NamedTuple):
@@ -150,9 +142,9 @@ def serve(descriptor: str) -> None:
         answers = probed(worker.original, worker.others)
     except Exception as error:  # noqa: BLE001 - the user's plug-ins may raise anything
         named = "" if isinstance(error, EdgeFlareError) else f"{type(error).__name__}: "
-        connection.send(Refused(f"{named}{error}"))
+        connection.send(f"{named}{error}")
         return
-    connection.send(Loaded(answers))
+    connection.send(answers)
     inbox: queue.PriorityQueue[tuple[int, int, Message]] = queue.PriorityQueue()
     threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
     while True:

@@ -1,12 +1,11 @@
 """Results on stdout: a document for people, or one JSON object for machines."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.text import Text as RichText
 
 from edgeflare._internal import records
 from edgeflare._internal.text import counted, visible_text
@@ -15,7 +14,6 @@ from edgeflare.reports import Block, Text, print_document
 
 if TYPE_CHECKING:
     from edgeflare import Summary
-    from edgeflare.nightly import Night, NightRun
     from edgeflare.reports import ExportReport, MlflowRun
 
 
@@ -83,50 +81,3 @@ def print_export(report: "ExportReport | None", run: "MlflowRun | None", as_json
             )
 
     print_result(as_json, values, document)
-
-
-_NIGHT_STYLES = {
-    "green": "green",
-    "first": "green",
-    "regression": "bold red",
-    "away": "yellow",
-    "failed": "yellow",
-}
-_NIGHT_WORDS = {"first": "green (first)", "regression": "red", "failed": "not run"}
-
-
-def state_word(state: str) -> str:
-    """Return how a run's state is called in the terminal."""
-    return _NIGHT_WORDS.get(state, state)
-
-
-def print_night(night: "Night", json: bool) -> None:
-    """Print how a night came out: a line for each run, with the reasons where it is not green."""
-    if json:
-        print_json(night.to_json())
-        return
-    console = TerminalConsole(highlight=False)
-    for run in night.runs:
-        console.print(_night_line(run), soft_wrap=True)
-        for words in run.words:
-            console.print(RichText(f"  {words}"), soft_wrap=True)
-        for changed in run.changed:
-            console.print(RichText(f"  changed: {changed}", style="dim"), soft_wrap=True)
-    console.print(RichText(f"Night {night.number}: {night.verdict}", style="bold"), soft_wrap=True)
-
-
-def print_accepted(lines: Sequence[str], json: bool) -> None:
-    """Print what was taken for the new baseline."""
-    if json:
-        print_json({"accepted": list(lines)})
-        return
-    for line in lines:
-        echo(line)
-
-
-def _night_line(run: "NightRun") -> RichText:
-    line = RichText(state_word(run.state), style=_NIGHT_STYLES[run.state])
-    line.append(f"  {run.name}", style="not bold default")
-    if run.figures:
-        line.append(f": {run.figures}", style="not bold default")
-    return line

@@ -57,7 +57,7 @@ def _bundle_bytes(runtimes: Iterable[str]) -> bytes:
     }
     for name in runtimes:
         if (users := users_runtime(name)) is not None:
-            sources[f"{package.name}/runtimes/{ADDED.format(name)}.py"] = users.source
+            sources[f"{package.name}/runtimes/{ADDED.format(name)}.py"] = users[1]
     sources["__main__.py"] = sources[f"{package.name}/__main__.py"]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as bundle:

@@ -96,13 +96,6 @@ Probe: TypeAlias = Callable[[NDArray[Any]], Probed]
 """Runs a model on one input tensor, whose batch axis is 1."""
 
 
-class Part(NamedTuple):
-    """The end of a model: the tensors that it starts at, and its operators in their order."""
-
-    names: tuple[str, ...]
-    operations: Sequence[Operation]
-
-
 class ModelGraph(ABC):
     """A model of one input, whose operators are known, in the order in which they run.
 
@@ -175,10 +168,12 @@ class ModelGraph(ABC):
                 groups[name].append(name)
         return list({id(one): one for one in groups.values()}.values())
 
-    def part_after(self, names: Collection[str]) -> Part | None:
+    def part_after(
+        self, names: Collection[str]
+    ) -> tuple[tuple[str, ...], Sequence[Operation]] | None:
         """Return what lies between these tensors and the output, None where they don't suffice.
 
-        That is where the output depends on the input past them as well.
+        It is the tensors that it starts at, and the operators in their order. They don't suffice where the output depends on the input past them as well.
         """
         makers = {name: one for one in self.operations for name in one.outputs}
         needed, used, open_names = set(), set(), [self.output]
@@ -191,7 +186,7 @@ class ModelGraph(ABC):
             elif makers[name] not in needed:
                 needed.add(makers[name])
                 open_names += makers[name].inputs
-        return Part(
+        return (
             tuple(name for name in names if name in used),
             [one for one in self.operations if one in needed],
         )

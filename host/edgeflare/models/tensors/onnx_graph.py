@@ -181,7 +181,7 @@ class OnnxGraph(ModelGraph):
         part = self.part_after(names)
         if part is None:
             raise UsageError(f"{', '.join(names)} don't suffice to compute {self.output}")
-        made = {name for operation in part.operations for name in operation.outputs}
+        made = {name for operation in part[1] for name in operation.outputs}
         of_input = {name for operation in self.operations for name in operation.outputs}
         nodes = [
             node

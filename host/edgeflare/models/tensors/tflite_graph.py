@@ -135,7 +135,7 @@ class TFLiteGraph(ModelGraph):
         part = self.part_after(names)
         if part is None:
             raise UsageError(f"{', '.join(names)} don't suffice to compute {self.output}")
-        made = {self._indices[name] for one in part.operations for name in one.outputs}
+        made = {self._indices[name] for one in part[1] for name in one.outputs}
         of_input = {self._indices[name] for one in self.operations for name in one.outputs}
         schema: Any = import_module("ai_edge_litert.schema_py_generated")
         flatbuffers: Any = import_module("flatbuffers")

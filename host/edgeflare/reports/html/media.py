@@ -156,10 +156,10 @@ class MediaBundle:
         if first.shape != second.shape:
             one, other = self._put(new)
             return Shown(one, other, None, None)
-        change = difference(first, second)
-        both = (*new, (f"{seed}-{trigger}", picture(change.picture, self._side)))
+        change, amplification = difference(first, second)
+        both = (*new, (f"{seed}-{trigger}", picture(change, self._side)))
         one, other, third = self._put(both)
-        return Shown(one, other, third, change.amplification)
+        return Shown(one, other, third, amplification)
 
     def _add_sounds(self, seed: str, trigger: str, pair: tuple[Sample, Sample], rate: int) -> Shown:
         first, second = pair

@@ -6,9 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from markupsafe import Markup
+from typing import Any
 
 from edgeflare._internal.files import write_durably
 from edgeflare._internal.records import JsonRecord
@@ -192,26 +190,22 @@ def _sentences(report: Report, collected: Collected) -> list[str]:
     return [*more, *report.guidance]
 
 
-class Panel(NamedTuple):
-    """A section in the page; `folded` shows its title alone until it is opened."""
+def _panel(section: Section) -> dict[str, Any]:
+    """Return a section as the page has it.
 
-    id: str
-    title: str
-    html: Markup
-    folded: bool
-
-    @property
-    def link(self) -> str:
-        """Its name in the contents."""
-        return capitalized(self.id.removeprefix("analysis-").replace("-", " "))
-
-
-def _panel(section: Section) -> Panel:
+    `link` is its name in the contents; `folded` shows its title alone until it is opened.
+    """
     folded = not all(
         isinstance(block, Text | Table) or (isinstance(block, Listing) and len(block.items) <= _FEW)
         for block in section.blocks
     )
-    return Panel(section.id, section.title, to_html(section.blocks), folded)
+    return {
+        "id": section.id,
+        "title": section.title,
+        "html": to_html(section.blocks),
+        "link": capitalized(section.id.removeprefix("analysis-").replace("-", " ")),
+        "folded": folded,
+    }
 
 
 def _is_note(section: Section) -> bool:
@@ -231,7 +225,7 @@ def _gallery(report: Report, collected: Collected, shown: int) -> dict[str, Any]
     }
     return {
         "kind": kind,
-        "note": kind.page_note(answers.figures) if answers else "",
+        "note": "" if answers is None else kind.page_note(answers),
         "signs": KIND_WORDS,
         "has_maps": any(card.maps for card in collected.cards),
         "sound": sound if summary.sample_rate else None,

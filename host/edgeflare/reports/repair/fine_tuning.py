@@ -13,7 +13,7 @@ from edgeflare._internal.flags import Flag
 from edgeflare._internal.records import JsonRecord
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.answers.metrics import text_of, top_label
-from edgeflare.document import Block, Heading, Text
+from edgeflare.document import Section, Text
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.repair import check_finished
 from edgeflare.reports.export import file_stem, text_in, translate_write_errors
@@ -68,13 +68,9 @@ def write_fine_tuning(campaign: Path, folder: Path) -> FineTuningSet:
             for stem, sample, row in _rows(store):
                 if row[2] is None:  # the original has no answer to learn
                     continue
-                ending, data = "png", b""
-                found = store.get_sample(sample)
-                if store.sample_rate is None:
-                    data = png(found)
-                else:
-                    ending, data = "wav", pcm_wav(found, store.sample_rate)
-                name = f"{_FILES}/{stem}.{ending}"
+                rate, pixels = store.sample_rate, store.get_sample(sample)
+                data = png(pixels) if rate is None else pcm_wav(pixels, rate)
+                name = f"{_FILES}/{stem}.{'png' if rate is None else 'wav'}"
                 write_whole(folder / name, data)
                 writer.writerow([name, *row])
                 count += 1
@@ -128,12 +124,12 @@ class _Examples(Analysis[ExamplesSettings, FineTuningSet]):
         del context
         return write_fine_tuning(campaign.folder, settings.folder)
 
-    def sections(self, result: FineTuningSet) -> Iterator[Block]:  # type: ignore[override]
-        yield Heading("Examples to train with")
-        yield Text(
+    def sections(self, result: FineTuningSet) -> Iterator[Section]:  # type: ignore[override]
+        text = (
             f"{result.inputs:,} inputs, of which {result.triggering:,} are triggering, in {result.folder}: "
             "examples.csv names each file and what the original answers to it"
         )
+        yield Section("examples", "", (Text(text),))
 
 
 EXAMPLES = _Examples()

@@ -147,7 +147,7 @@ def report_sections(
             all_found = searches.pairs if searches else found
             yield pairs_section(table, all_found, shown, is_replay=is_replay)
         if answers is not None:
-            yield from kind.sections(answers.figures, shown, is_replay=is_replay)
+            yield from kind.sections(answers, shown, is_replay=is_replay)
         yield from _causes(summary, store, shown, brief=brief)
         yield from _named("triggers", triggers(), order=FINDINGS)
         yield from device_sections(summary, store)

@@ -93,7 +93,7 @@ class DetectedObject(NamedTuple):
 
 def check_options(options: BoundaryOptions) -> None:
     """Raise UsageError for options that only class scores have a meaning for."""
-    refuse_class_options(options, "needs class scores; leave it out for detections")
+    refuse_class_options(options, "detections")
 
 
 def search_detections(

@@ -109,11 +109,8 @@ class BoundaryOptions(BaseModel, extra="forbid", frozen=True):
         return "gradient" if self.gradients else ""
 
 
-def refuse_class_options(options: BoundaryOptions, reason: str) -> None:
-    """Raise UsageError for options that only class scores have a meaning for.
-
-    `reason` follows the option's name in the message.
-    """
+def refuse_class_options(options: BoundaryOptions, by: str) -> None:
+    """Raise UsageError for options that only class scores have a meaning for, in a search `by` others."""
     stated = {
         "tied_classes 3": options.tied_classes == 3,
         "crossing mutants": options.crossing == "mutants",
@@ -121,7 +118,10 @@ def refuse_class_options(options: BoundaryOptions, reason: str) -> None:
     }
     for name, given in stated.items():
         if given:
-            raise UsageError(f"strategy boundary: {name} {reason}")
+            raise UsageError(
+                f"strategy boundary: {name} is for a boundary between classes, which a search by {by} "
+                "does not have; leave it out"
+            )
 
 
 class Bounds:

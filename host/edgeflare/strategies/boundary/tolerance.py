@@ -79,10 +79,7 @@ class _Method:
 
 def check_options(options: BoundaryOptions) -> None:
     """Raise UsageError for options without a meaning where no decision changes at a boundary."""
-    refuse_class_options(
-        options,
-        "means nothing by a tolerance, which has no boundary of the original's; leave it out",
-    )
+    refuse_class_options(options, "tolerance")
     if (options.candidates or 1) > 1:
         raise UsageError(
             "strategy boundary: candidates means nothing by a tolerance, where one input is sent at "

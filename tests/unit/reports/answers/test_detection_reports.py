@@ -20,11 +20,17 @@ from edgeflare.reports.media import finding_panel
 from edgeflare.types import Detections
 
 
-def page_data(page: str) -> Any:
-    """Return the data that the page's script reads."""
+def said(folder: Path) -> Any:
+    return json.loads(report_text(folder, "json"))
+
+
+def page_of(folder: Path, **options: Any) -> tuple[str, Any]:
+    """Return the page of a campaign and the data that its script reads."""
+    write_html_report(folder, folder / "r.html", **options)
+    page = (folder / "r.html").read_text()
     found = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert found is not None
-    return json.loads(found[1])
+    return page, json.loads(found[1])
 
 
 def of_row(data: Any, number: int) -> dict[str, Any]:
@@ -33,7 +39,7 @@ def of_row(data: Any, number: int) -> dict[str, Any]:
 
 def test_what_is_detected_is_exported_with_label_score_and_box(tmp_path: Path) -> None:
     folder = detection_campaign(tmp_path / "c", ["lost"])
-    (finding,) = json.loads(report_text(folder, "json"))["findings"]
+    (finding,) = said(folder)["findings"]
     assert [one["label"] for one in finding["original_scores"]] == [1, 2, 0]
     assert [one["label"] for one in finding["deployed_scores"]] == [1, 2], "a candidate is none"
     assert finding["original_scores"][2] == {"label": 0, "score": 0.62, "box": [0.1, 0.2, 0.4, 0.8]}
@@ -44,7 +50,7 @@ def test_what_is_detected_is_exported_with_label_score_and_box(tmp_path: Path) -
 
 def test_differences_are_counted_by_class_and_kind_on_triggers_and_on_seeds(tmp_path: Path) -> None:
     folder = detection_campaign(tmp_path / "c", ["lost", "lost", "class"], natural={3: "ghost"})
-    figures = json.loads(report_text(folder, "json"))["detection"]
+    figures = said(folder)["detection"]
     assert figures["seeds"]["kinds"] == {"lost": 0, "ghost": 1, "class": 0, "shift": 0}
     assert (figures["seeds"]["differing"], figures["seeds"]["inputs"]) == (1, 4)
     assert figures["triggers"]["kinds"] == {"lost": 2, "ghost": 1, "class": 1, "shift": 0}
@@ -57,19 +63,18 @@ def test_differences_are_counted_by_class_and_kind_on_triggers_and_on_seeds(tmp_
 
 def test_a_difference_below_the_margin_floor_does_not_count(tmp_path: Path) -> None:
     folder = detection_campaign(tmp_path / "c", ["class"], natural={1: "lost"}, margin_floor=0.05)
-    figures = json.loads(report_text(folder, "json"))["detection"]
+    figures = said(folder)["detection"]
     assert figures["seeds"]["differing"] == 0, "its smaller margin is 0.03"
     assert figures["triggers"]["kinds"]["class"] == 1
 
 
 def test_answers_of_nan_have_no_differences(tmp_path: Path) -> None:
     folder = detection_campaign(tmp_path / "c", ["broken", "lost"])
-    findings = json.loads(report_text(folder, "json"))["findings"]
+    findings = said(folder)["findings"]
     (broken,) = (one for one in findings if one["status"] == "nonfinite")
     assert "NaN or infinity" in broken["difference"]
     assert broken["differences"] == []
-    write_html_report(folder, tmp_path / "r.html", class_names=NAMES)
-    page = (tmp_path / "r.html").read_text()
+    page, _ = page_of(folder, class_names=NAMES)
     assert 'value="lost:0">lost person (1)</option>' in page
     assert '<option value="none">NaN, infinity' in page
     both = of_kind("broken")[1]
@@ -94,9 +99,7 @@ def test_no_score_is_rounded_across_the_confidence(scores: tuple[float, float], 
 
 def test_the_page_draws_each_model_s_boxes_over_seed_and_trigger(tmp_path: Path) -> None:
     folder = detection_campaign(tmp_path / "c", ["lost", "ghost"])
-    write_html_report(folder, tmp_path / "r.html", class_names=NAMES)
-    page = (tmp_path / "r.html").read_text()
-    data = page_data(page)
+    page, data = page_of(folder, class_names=NAMES)
     lost = of_row(data, 0)["detections"]
     original, deployed = lost["trigger"]
     assert original[-1] == ["lost", 1, 0, 0.62, 1, 0.1, 0.2, 0.4, 0.8], "the last is drawn above"
@@ -115,13 +118,10 @@ def test_the_page_draws_each_model_s_boxes_over_seed_and_trigger(tmp_path: Path)
 
 def test_a_lost_object_without_a_candidate_is_drawn_where_the_original_saw_it() -> None:
     original, deployed = of_kind("lost")
-    without = Detections(
-        deployed.boxes[:2], deployed.labels[:2], deployed.scores[:2], deployed.rules
-    )
-    shown = DETECTIONS.card(original, without)
-    assert shown.detections is not None
-    assert [*shown.detections["trigger"][1][-1]] == ["lost", 1, 0, None, 0, 0.1, 0.2, 0.4, 0.8]
-    assert shown.detections["differences"][0][3] == "0.62 against none"
+    two = deployed.boxes[:2], deployed.labels[:2], deployed.scores[:2]
+    shown = DETECTIONS.card(original, Detections(*two, deployed.rules)).detections
+    assert [*shown["trigger"][1][-1]] == ["lost", 1, 0, None, 0, 0.1, 0.2, 0.4, 0.8]
+    assert shown["differences"][0][3] == "0.62 against none"
 
 
 def test_a_crowd_of_boxes_keeps_those_that_differ() -> None:
@@ -138,25 +138,20 @@ def test_a_crowd_of_boxes_keeps_those_that_differ() -> None:
         )
         for one in (original, deployed)
     ]
-    shown = DETECTIONS.card(crowd[0], crowd[1])
-    assert shown.detections is not None
-    for marks in shown.detections["trigger"]:
-        assert len(marks) == 60
-        assert marks[-1][0] == "lost"
+    for marks in DETECTIONS.card(*crowd).detections["trigger"]:
+        assert (len(marks), marks[-1][0]) == (60, "lost")
 
 
-def test_maps_have_three_pictures_and_vectors_a_table_of_elements(tmp_path: Path) -> None:
-    for name, pair in (("labels", label_maps(40)), ("depth", depth_maps(0.3))):
-        folder = value_campaign(tmp_path / name, (pair[0], pair[0]), pair, task="dense")
-        write_html_report(folder, tmp_path / f"{name}.html")
-        data = page_data((tmp_path / f"{name}.html").read_text())
-        row = of_row(data, 0)
-        assert len(set(row["maps"])) == 3
-        assert row["values"]["elements"] == []
+@pytest.mark.parametrize("pair", [label_maps(40), depth_maps(0.3)], ids=["labels", "depth"])
+def test_maps_have_three_pictures(tmp_path: Path, pair: Any) -> None:
+    folder = value_campaign(tmp_path / "c", (pair[0], pair[0]), pair, task="dense")
+    row = of_row(page_of(folder)[1], 0)
+    assert (len(set(row["maps"])), row["values"]["elements"]) == (3, [])
+
+
+def test_vectors_have_a_table_of_elements(tmp_path: Path) -> None:
     pair = values(1, 2, 3), values(1, 2.5, 3.1)
-    folder = value_campaign(tmp_path / "vector", (pair[0], pair[0]), pair)
-    write_html_report(folder, tmp_path / "vector.html")
-    row = of_row(page_data((tmp_path / "vector.html").read_text()), 0)
+    row = of_row(page_of(value_campaign(tmp_path / "c", (pair[0], pair[0]), pair))[1], 0)
     assert row["maps"] is None
     assert row["values"]["elements"][:2] == [["1", "2", "2.5"], ["2", "3", "3.1"]]
     assert row["values"]["cosine"] == pytest.approx(0.9964, abs=1e-3)

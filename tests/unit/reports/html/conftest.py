@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_answers import sure_of
+from stores import ended, store_of
 
-from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.metrics import l2
+from edgeflare.store import SeedAnswer, SeedInput, Store
 from edgeflare.types import Decision, FrontPoint, Sample, Status
 
 VOID = {"meta", "link", "input", "img", "br", "hr"}
@@ -89,13 +92,15 @@ class Campaign:
             "seeds": {"path": "seeds"},
             "limits": {},
         }
-        self.store = Store.create(folder, self.config, environment={"edgeflare": "0.1.0"})
-        self.store.set_models(
-            {"name": "big.onnx", "sha256": "ab" * 32, "runtime": {"name": "onnx"}},
-            {"name": "small.tflite", "sha256": "cd" * 32, "runtime": {"name": "tflite"}},
+        self.store = store_of(
+            folder,
+            config=self.config,
+            models=(
+                {"name": "big.onnx", "sha256": "ab" * 32},
+                {"name": "small.tflite", "sha256": "cd" * 32, "runtime": {"name": "tflite"}},
+            ),
+            devices={"board": {"cpu": "a core"}},
         )
-        self.device = self.store.add_device({"cpu": "a core"}, "board")
-        self.store.state.replicas = [""]
         self._count = 0
 
     def add(
@@ -116,42 +121,20 @@ class Campaign:
         image = generator.integers(0, 200, (side, side, channels), np.uint8)
         change = generator.integers(0, 40, image.shape, np.uint8)
         name = name or f"seed-{self._count}.png"
-        scores = [np.full(3, (0.5 - margin / 2) / 2) for _ in pair]
-        for one, label in zip(scores, pair, strict=True):
-            one[label] = 0.5 + margin / 2
+        scores = tuple(sure_of(label, 0.5 + margin / 2, classes=3) for label in pair)
         self.store.add_seeds([SeedInput(name, image, 2)])
         self.store.add_seed_answers([SeedAnswer(name, *scores, Decision.AGREE)])
         shown = image if status is Status.SEED_DEVIATES else image + change
-        has_trigger = status in (Status.FOUND, Status.SEED_DEVIATES, Status.UNSTABLE)
-        distance = float(np.linalg.norm((shown.astype(float) - image) / 255))
-        trigger: dict[str, Any] = {
-            "trigger": self.store.put_sample(shown),
-            "original": scores[0],
-            "deployed": scores[1],
-            "original_label": pair[0],
-            "deployed_label": pair[1],
-            "original_margin": margin,
-            "deployed_margin": margin + 0.1,
-            "l2": distance,
-            "linf": int(change.max()),
-            "front": [FrontPoint(3, margin, distance, int(change.max()))],
-            "confirmed": 2,
-        }
-        self.store.add_outcome(
-            OutcomeRecord(
-                name,
-                status,
-                self._count,
-                seed_queries=1,
-                search_queries=0 if status is Status.SEED_DEVIATES else 3,
-                confirmation_queries=2,
-                seconds=0.5,
-                device=self.device,
-                device_name=device_name,
-                detail=detail,
-                **(trigger if has_trigger else {}),
-            )
-        )
+        values: dict[str, Any] = {}
+        if status in (Status.FOUND, Status.SEED_DEVIATES, Status.UNSTABLE):
+            far = {"l2": l2(image, shown), "linf": int(change.max())}
+            values = {"trigger": shown, "answers": scores, "confirmed": 2, **far}
+            values |= {"original_margin": margin, "deployed_margin": margin + 0.1}
+            values["front"] = [FrontPoint(3, margin, *far.values())]
+        asked = 0 if status is Status.SEED_DEVIATES else 3
+        values |= {"seed_queries": 1, "search_queries": asked, "confirmation_queries": 2}
+        values |= {"chain_seed": self._count, "seconds": 0.5, "detail": detail}
+        ended(self.store, name, status, device="board", device_name=device_name, **values)
         return image, shown
 
     def finish(self) -> Store:

@@ -23,6 +23,17 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\"&am
 Read = Callable[[Path], Any]
 
 
+@pytest.fixture
+def written(campaign: Any, tmp_path: Path, read: Read) -> Callable[..., Any]:
+    """Writes the report of the campaign, finished, and returns what was written and the page."""
+
+    def write(name: str = "report.html", **options: Any) -> tuple[Any, Any]:
+        report = write_html_report(campaign.finish(), tmp_path / name, **options)
+        return report, read(tmp_path / name)
+
+    return write
+
+
 def decoded(address: str, folder: Path) -> np.ndarray:
     """Return a picture of the page, grey or RGB."""
     if address.startswith("data:"):
@@ -35,23 +46,18 @@ def decoded(address: str, folder: Path) -> np.ndarray:
 
 
 def test_every_finding_is_in_the_data_with_its_figures(
-    campaign: Any, tmp_path: Path, read: Read
+    campaign: Any, tmp_path: Path, written: Any
 ) -> None:
     campaign.add(pair=(0, 1), margin=0.25)
     campaign.add(Status.EXHAUSTED)
     campaign.add(Status.SEED_DEVIATES, pair=(2, 1))
     campaign.add(Status.UNSTABLE, pair=(1, 0), detail="agreed the second time")
-    written = write_html_report(campaign.finish(), tmp_path / "report.html")
-    page = read(tmp_path / "report.html")
-    assert written.findings == len(page.rows) == 3
-    assert written.bytes == (tmp_path / "report.html").stat().st_size
+    report, page = written()
+    assert report.findings == len(page.rows) == 3
+    assert report.bytes == (tmp_path / "report.html").stat().st_size
     first, second, third = page.rows
-    assert (first["seed"], first["original"], first["deployed"], first["label"]) == (
-        "seed-1.png",
-        0,
-        1,
-        2,
-    )
+    known = first["seed"], first["original"], first["deployed"], first["label"]
+    assert known == ("seed-1.png", 0, 1, 2)
     assert (first["original_margin"], first["deployed_margin"]) == (0.25, 0.35)
     assert (first["search_queries"], first["confirmation_queries"]) == (3, 2)
     assert (first["confirmed"], first["seconds"]) == (2, 0.5)
@@ -63,11 +69,10 @@ def test_every_finding_is_in_the_data_with_its_figures(
 
 @pytest.mark.parametrize("channels", [1, 3], ids=["grey", "rgb"])
 def test_a_small_picture_has_exactly_its_pixels_and_the_difference_its_factor(
-    campaign: Any, tmp_path: Path, read: Read, channels: int
+    campaign: Any, tmp_path: Path, channels: int, written: Any
 ) -> None:
     image, trigger = campaign.add(channels=channels)
-    write_html_report(campaign.finish(), tmp_path / "report.html")
-    page = read(tmp_path / "report.html")
+    _, page = written()
     row, pictures = page.rows[0], page.data["pictures"]
     np.testing.assert_array_equal(decoded(pictures[row["seed_picture"]], tmp_path), image)
     np.testing.assert_array_equal(decoded(pictures[row["trigger_picture"]], tmp_path), trigger)
@@ -77,11 +82,10 @@ def test_a_small_picture_has_exactly_its_pixels_and_the_difference_its_factor(
     np.testing.assert_allclose(change, trigger.astype(float) - image, atol=0.51)
 
 
-def test_a_large_picture_becomes_a_thumbnail(campaign: Any, tmp_path: Path, read: Read) -> None:
+def test_a_large_picture_becomes_a_thumbnail(campaign: Any, tmp_path: Path, written: Any) -> None:
     campaign.add(side=300, channels=3)
     campaign.add(side=120)
-    write_html_report(campaign.finish(), tmp_path / "report.html")
-    pictures = read(tmp_path / "report.html").data["pictures"]
+    pictures = written()[1].data["pictures"]
     shapes = {decoded(one, tmp_path).shape for one in pictures}
     assert shapes == {(224, 224, 3), (120, 120, 1)}
     assert all(one.startswith("data:image/jpeg;base64,") for one in pictures)
@@ -92,13 +96,12 @@ def test_a_line_of_text_becomes_a_larger_thumbnail() -> None:
     assert cv2.imdecode(np.frombuffer(data, np.uint8), 1).shape == (67, 448, 3)
 
 
-def test_names_that_are_markup_stay_text(campaign: Any, tmp_path: Path, read: Read) -> None:
+def test_names_that_are_markup_stay_text(campaign: Any, written: Any) -> None:
     campaign.add(name=HOSTILE, device_name=HOSTILE)
     campaign.add(Status.FAILED, name=f"2{HOSTILE}", detail=HOSTILE)
     campaign.store.add_notice(HOSTILE)
     names = [HOSTILE, "a\u2028</SCRIPT >b", "c"]
-    write_html_report(campaign.finish(), tmp_path / "report.html", class_names=names)
-    page = read(tmp_path / "report.html")
+    _, page = written(class_names=names)
     assert page.rows[0]["seed"] == page.rows[0]["device"] == HOSTILE
     assert page.data["classes"] == {"0": HOSTILE, "1": "a </SCRIPT >b", "2": "c"}
     assert page.having("script", type="application/json") == [
@@ -112,12 +115,9 @@ def test_names_that_are_markup_stay_text(campaign: Any, tmp_path: Path, read: Re
     assert {one["value"] for one in page.having("option")} >= {HOSTILE, "0-1"}
 
 
-def test_the_page_asks_for_nothing_from_a_network(
-    campaign: Any, tmp_path: Path, read: Read
-) -> None:
+def test_the_page_asks_for_nothing_from_a_network(campaign: Any, written: Any) -> None:
     campaign.add(name="http://example.org/seed.png")
-    write_html_report(campaign.finish(), tmp_path / "report.html")
-    page = read(tmp_path / "report.html")
+    _, page = written()
     referring = ("src", "href", "srcset", "action", "data", "poster", "xlink:href")
     addresses = [found.get(name) or "" for _, found in page.elements for name in referring]
     assert all(one == "" or one.startswith(("#", "data:")) for one in addresses)
@@ -130,17 +130,16 @@ def test_the_page_asks_for_nothing_from_a_network(
 
 
 def test_no_more_than_asked_for_is_embedded_and_the_rest_lies_beside(
-    campaign: Any, tmp_path: Path, read: Read
+    campaign: Any, tmp_path: Path, written: Any
 ) -> None:
     for number in range(12):
         campaign.add(pair=(0, 1 + number % 2), margin=0.1 + 0.01 * number, side=40)
-    written = write_html_report(campaign.finish(), tmp_path / "night.html", embed_mb=0.03)
-    page = read(tmp_path / "night.html")
+    report, page = written("night.html", embed_mb=0.03)
     pictures = page.data["pictures"]
     embedded = [one for one in pictures if one.startswith("data:")]
     beside = {one for one in pictures if not one.startswith("data:")}
     assert 0 < sum(map(len, embedded)) <= 30_000
-    assert (written.embedded, written.beside) == (len(embedded), len(beside))
+    assert (report.embedded, report.beside) == (len(embedded), len(beside))
     files = {path.name for path in (tmp_path / "night-pictures").iterdir()}
     assert beside == {f"night-pictures/{name}" for name in files}
     shown = {row["seed"] for row in page.rows if row["trigger_picture"] < len(embedded)}
@@ -170,44 +169,43 @@ def test_a_second_report_uses_the_pictures_again_and_removes_stale_ones(
     assert [one.name for one in folder.iterdir()] == ["mine.txt"]
 
 
-def test_a_seed_of_several_devices_is_there_once(campaign: Any, tmp_path: Path, read: Read) -> None:
+def test_a_seed_of_several_devices_is_there_once(campaign: Any, written: Any) -> None:
     campaign.add(Status.SEED_DEVIATES, name="one")
     outcome = next(campaign.store.outcomes())
     campaign.store.state.replicas = ["", "other"]
     campaign.store.add_outcome(replace(outcome, replica="other", device_name="other"))
-    written = write_html_report(campaign.finish(), tmp_path / "report.html")
-    page = read(tmp_path / "report.html")
-    assert written.findings == 2
-    assert len(page.data["pictures"]) == written.embedded == 1
+    report, page = written()
+    assert report.findings == 2
+    assert len(page.data["pictures"]) == report.embedded == 1
 
 
 def test_of_too_many_findings_the_most_severe_of_each_group_are_shown(
-    campaign: Any, tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
+    campaign: Any, monkeypatch: pytest.MonkeyPatch, written: Any
 ) -> None:
     for number in range(6):
         campaign.add(pair=(0, 1) if number < 5 else (2, 1), margin=0.5 - 0.05 * number)
     monkeypatch.setattr(html_page, "MOST_SHOWN", 2)
-    assert write_html_report(campaign.finish(), tmp_path / "report.html").findings == 6
-    page = read(tmp_path / "report.html")
+    report, page = written()
+    assert report.findings == 6
     assert [row["seed"] for row in page.rows] == ["seed-1.png", "seed-6.png"]
     assert "2 most severe" in page.text
 
 
-@pytest.mark.parametrize("megabytes", [-1.0, float("nan"), float("inf")])
-def test_a_size_that_is_none_is_refused(campaign: Any, tmp_path: Path, megabytes: float) -> None:
-    with pytest.raises(UsageError, match="embed_mb"):
-        write_html_report(campaign.store, tmp_path / "report.html", embed_mb=megabytes)
-
-
-def test_a_place_that_is_a_folder_or_below_a_file_is_reported(
-    campaign: Any, tmp_path: Path
+@pytest.mark.parametrize(
+    ("place", "embed_mb", "words"),
+    [
+        *(("report.html", size, "embed_mb") for size in (-1.0, float("nan"), float("inf"))),
+        ("folder", 10, "folder; name"),
+        ("file/report.html", 10, "choose another"),
+    ],
+)
+def test_a_size_or_a_place_that_is_none_is_refused(
+    campaign: Any, tmp_path: Path, place: str, embed_mb: float, words: str
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="folder; name"):
-        write_html_report(campaign.store, tmp_path / "folder")
-    with pytest.raises(StoreError, match="choose another"):
-        write_html_report(campaign.store, tmp_path / "file" / "report.html")
+    with pytest.raises((UsageError, StoreError), match=words):
+        write_html_report(campaign.store, tmp_path / place, embed_mb=embed_mb)
 
 
 def test_too_few_class_names_are_refused_and_leave_an_earlier_report(

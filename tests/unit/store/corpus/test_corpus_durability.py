@@ -1,14 +1,11 @@
 """Nothing acknowledged is lost from a trigger corpus: kill -9, a full disk, a read-only disk."""
 
-import os
 import shutil
-import signal
 import subprocess
-import sys
 
 import pytest
-from command import ROOT
 from corpus_records import FORM, add, digest, picture, trigger_record
+from programs import lines_before_kill
 
 from edgeflare.errors import DiskFullError, StoreError
 from edgeflare.store import Store
@@ -45,16 +42,8 @@ ALSO = pytest.mark.extended
     "reports", [1, pytest.param(4, marks=ALSO), 9, pytest.param(11, marks=ALSO), 30]
 )
 def test_what_was_acknowledged_before_kill_9_is_there_and_no_entry_is_half(tmp_path, reports):
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests/helpers"), *filter(None, sys.path)])
-    }
-    program = [sys.executable, "-c", CHANGE_FOR_EVER, str(tmp_path / "c")]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as child:
-        lines = [child.stdout.readline() for _ in range(reports)]
-        child.send_signal(signal.SIGKILL)
-        lines += child.stdout.readlines()
-    assert child.returncode == -signal.SIGKILL
-    told = [(word, int(number)) for word, number in map(str.split, lines)]
+    lines = lines_before_kill(CHANGE_FOR_EVER, tmp_path / "c", reports)
+    told = [(word, int(number)) for word, number in lines]
     last = dict(told)
     with Corpus.open(tmp_path / "c") as corpus:
         entries = {entry.sample: entry for entry in corpus.entries()}
