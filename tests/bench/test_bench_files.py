@@ -18,6 +18,7 @@ from edgeflare_bench.cells import Bench, Cell, cells
 from edgeflare_bench.report import BenchReport, bench_report
 from edgeflare_bench.reports.document import bench_document
 from edgeflare_bench.reports.writing import write_report
+from edgeflare_bench.suite import Suite, suite_from
 
 QUICK = [(Status.FOUND, 10), (Status.FOUND, 1200), (Status.FOUND, 33), (Status.SEED_DEVIATES, 0)]
 SLOW = [(Status.FOUND, 60), (Status.TIMEOUT, 80), (Status.UNSTABLE, 45), (Status.SEED_DEVIATES, 0)]
@@ -82,11 +83,23 @@ def lines_of(folder: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def table_rows(text: str, after: str) -> list[list[str]]:
+def tables(text: str, heading: str) -> list[list[list[str]]]:
+    """The cells of each table below a heading, its own headings first."""
+    part = text.split(heading, 1)[1].split("\n## ", 1)[0]
+    return [
+        [
+            line.removeprefix("| ").removesuffix(" |").split(" | ")
+            for line in block.splitlines()
+            if "---" not in line
+        ]
+        for block in part.split("\n\n")
+        if block.startswith("| ")
+    ]
+
+
+def table_rows(text: str, heading: str) -> list[list[str]]:
     """The cells of the first table below a heading."""
-    block = text.split(after, 1)[1].split("\n\n| ", 1)[1].split("\n\n", 1)[0]
-    rows = [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in block.splitlines()]
-    return [rows[0], *rows[2:]]
+    return tables(text, heading)[0]
 
 
 class TestFiles:
@@ -144,9 +157,7 @@ class TestFiles:
             assert names == {"One-pair.png", "notes.txt"}
 
     @pytest.mark.usefixtures("no_matplotlib")
-    def test_a_folder_that_cannot_be_written_is_reported(
-        self, report: BenchReport, tmp_path: Path
-    ) -> None:
+    def test_a_folder_that_cannot_be_written_is_reported(self, report, tmp_path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(StoreError, match="written"):
             write_report(report, tmp_path / "file")
@@ -161,9 +172,7 @@ class TestFiles:
         assert not list(tmp_path.glob(".*"))
 
     @pytest.mark.usefixtures("no_matplotlib")
-    def test_without_matplotlib_the_report_says_so(
-        self, report: BenchReport, tmp_path: Path
-    ) -> None:
+    def test_without_matplotlib_the_report_says_so(self, report, tmp_path) -> None:
         paths = write_report(report, tmp_path)
         assert [path.name for path in paths] == [
             *("report.md", "report.json", "summary.csv", "searches.csv"),
@@ -275,6 +284,87 @@ class TestDocument:
         assert "- One-pair/b/0: interrupted" in text
         assert "One-pair/a/1: not begun" in text
         assert f"bench resume {bench.folder}`" in text
+
+
+# Costs and false alarms
+
+EASY = [(Status.FOUND, 10), (Status.FOUND, 30), (Status.FOUND, 20), (Status.SEED_DEVIATES, 0)]
+NONE = [(Status.EXHAUSTED, 50), (Status.EXHAUSTED, 50), (Status.GAVE_UP, 4), (Status.TIMEOUT, 8)]
+
+
+def of_costs(folder: Path, suite: Suite, found_by: str) -> tuple[BenchReport, str]:
+    """The report of a bench, and its document, in which these strategies found something."""
+    bench = bench_of(folder / "bench", suite)
+    for cell in cells(suite):
+        fill_cell(bench, cell, EASY if cell.strategy in found_by else NONE)
+    report = bench_report(bench)
+    return report, to_markdown(bench_document(report))
+
+
+def control() -> Suite:
+    values = suite_of(baseline=None, margin_floor=0.001).model_dump()
+    values["pairs"][0].update(control=True, study=None, x=None)
+    values["strategies"][1]["margin_floor"] = 0.0
+    return suite_from(values, "the test")
+
+
+def test_one_table_does_where_every_search_found_something(tmp_path: Path) -> None:
+    _, text = of_costs(tmp_path, suite_of(), "ab")
+    ((header, first, second),) = tables(text, "## Costs\n")
+    assert header[-3:] == ["+ 5 ms", "+ 20 ms", "+ 100 ms"]
+    assert first == [
+        *("One pair", "a", "6", "20.00", "20.0", "23.00", "10.00", "40", "40"),
+        *("2.000", "2.050", "2.200", "3.000"),
+    ]
+    assert second[2:] == first[2:]
+
+
+def test_those_that_found_nothing_have_a_table_with_what_they_spent(tmp_path: Path) -> None:
+    _, text = of_costs(tmp_path, suite_of(), "a")
+    found, spent = tables(text, "## Costs\n")
+    assert [line[:2] for line in found[1:]] == [["One pair", "a"]]
+    assert [line[1:4] for line in spent[1:]] == [["a", "6", "20.00"], ["b", "8", "28.00"]]
+
+
+def test_a_control_without_a_finding_has_its_bound_instead_of_results(tmp_path: Path) -> None:
+    report, text = of_costs(tmp_path, control(), "")
+    ((_, first, second),) = tables(text, "## False alarms\n")
+    assert first == [
+        *(
+            "One pair",
+            "a",
+            "0.001",
+            "4",
+            "0",
+            "0",
+            "0 %",
+            "52.7 %",
+            "4 exhausted, 2 gave-up, 2 timeout",
+        ),
+    ]
+    assert second[:3] == ["One pair", "b", "0"]
+    assert [one.upper_bound for one in report.false_alarms] == [pytest.approx(1 - 0.05**0.25)] * 2
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings == ["## False alarms", "## Costs", "## Repeat by repeat", "## How it was run"]
+    assert not list((tmp_path / "bench").rglob("*.png"))
+
+
+def test_a_control_s_false_alarms_are_described(tmp_path: Path) -> None:
+    report, text = of_costs(tmp_path, control(), "b")
+    assert [one.seeds_with for one in report.false_alarms] == [0, 4]
+    ((_, _, second),) = tables(text, "## False alarms\n")
+    assert second[3:] == ["4", "0", "4", "100 %", "100 %", "0"]
+    ((_, described),) = tables(text, "## Quality of the triggering inputs\n")
+    assert described[:2] == ["One pair", "b"]
+    assert "## Results" not in text
+
+
+def test_where_nothing_was_found_nothing_is_described(tmp_path: Path) -> None:
+    _, text = of_costs(tmp_path, suite_of(), "")
+    assert "triggering input" in text
+    assert tables(text, "## Quality of the triggering inputs\n") == []
+    assert "## Results" in text
+    assert "## False alarms" not in text
 
 
 @pytest.mark.parametrize(

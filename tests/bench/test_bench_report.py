@@ -1,19 +1,24 @@
 import json
 import shlex
+import shutil
 import statistics
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from benches import bench_of, fill_cell, search, suite_of
+from shown_numbers import numbers
 
+from edgeflare.campaign.provenance import check_forced
 from edgeflare.errors import UsageError
+from edgeflare.store import Store
 from edgeflare.types import Status
 from edgeflare_bench.cell_figures import cell_figures
 from edgeflare_bench.cells import Bench, Cell, cells
-from edgeflare_bench.comparisons import adjusted, compare, correlate
+from edgeflare_bench.comparisons import Correlation, adjusted, compare, correlate
 from edgeflare_bench.report import bench_report, command
 from edgeflare_bench.suite import load_suite, suite_about, suite_names
 
@@ -32,42 +37,49 @@ class TestOneStrategyOnOnePair:
         search(3, 0, Status.SEED_DEVIATES, repeat=1),
     )
 
+    FIGURES = cell_figures("pair", "a", ROWS)
+
     def test_success_is_of_those_that_were_searched(self) -> None:
-        figures = cell_figures("pair", "a", self.ROWS)
-        assert (figures.seeds, figures.searches, figures.searched, figures.found) == (4, 8, 6, 4)
-        assert figures.success_rate == pytest.approx(4 / 6)
-        assert (figures.timeouts, figures.exhausted) == (1, 1)
-        assert sum(figures.by_status.values()) == 8
+        assert (
+            self.FIGURES.seeds,
+            self.FIGURES.searches,
+            self.FIGURES.searched,
+            self.FIGURES.found,
+        ) == (4, 8, 6, 4)
+        assert self.FIGURES.success_rate == pytest.approx(4 / 6)
+        assert (self.FIGURES.timeouts, self.FIGURES.exhausted) == (1, 1)
+        assert sum(self.FIGURES.by_status.values()) == 8
 
     def test_means_are_of_those_found_and_spent_of_all(self) -> None:
-        figures = cell_figures("pair", "a", self.ROWS)
-        assert figures.queries == (10 + 60 + 20 + 110) / 4
-        assert figures.queries_median == 40
-        assert figures.queries_p90 == pytest.approx(np.percentile([10, 20, 60, 110], 90))
-        assert figures.queries_spent == pytest.approx((10 + 60 + 500 + 20 + 110 + 210) / 6)
-        assert (figures.seconds, figures.seconds_median) == (5.0, 4.0)
+        assert self.FIGURES.queries == (10 + 60 + 20 + 110) / 4
+        assert self.FIGURES.queries_median == 40
+        assert self.FIGURES.queries_p90 == pytest.approx(np.percentile([10, 20, 60, 110], 90))
+        assert self.FIGURES.queries_spent == pytest.approx((10 + 60 + 500 + 20 + 110 + 210) / 6)
+        assert (self.FIGURES.seconds, self.FIGURES.seconds_median) == (5.0, 4.0)
 
     def test_the_interval_draws_seed_inputs_whole(self) -> None:
-        figures = cell_figures("pair", "a", self.ROWS)
         # of two seed inputs, one quarter of the draws takes each one twice: the ends are their means
-        assert figures.queries_interval == (15.0, 85.0)
+        assert self.FIGURES.queries_interval == (15.0, 85.0)
 
     def test_of_one_seed_input_there_is_no_interval(self) -> None:
         assert cell_figures("pair", "a", self.ROWS[:1]).queries_interval is None
 
     def test_shorter_timeouts_are_read_from_the_times(self) -> None:
-        figures = cell_figures("pair", "a", self.ROWS)  # found after 1, 2, 6 and 11 seconds
-        assert figures.within == pytest.approx({"5": 2 / 6, "10": 3 / 6, "15": 4 / 6})
+        # found after 1, 2, 6 and 11 seconds
+        assert self.FIGURES.within == pytest.approx({"5": 2 / 6, "10": 3 / 6, "15": 4 / 6})
 
     def test_medians_of_what_was_found(self) -> None:
-        figures = cell_figures("pair", "a", self.ROWS)
-        assert (figures.l2, figures.linf, figures.ssim) == (2.0, 7.0, pytest.approx(0.8))
-        assert (figures.original_margin, figures.deployed_margin) == (0.3, 0.4)
-        assert figures.smaller_margin == 0.2  # of 0.1, 0.2 and 0.3
-        assert figures.label_kept == 1.0
+        assert (self.FIGURES.l2, self.FIGURES.linf, self.FIGURES.ssim) == (
+            2.0,
+            7.0,
+            pytest.approx(0.8),
+        )
+        assert (self.FIGURES.original_margin, self.FIGURES.deployed_margin) == (0.3, 0.4)
+        assert self.FIGURES.smaller_margin == 0.2  # of 0.1, 0.2 and 0.3
+        assert self.FIGURES.label_kept == 1.0
 
     def test_repeats_one_by_one(self) -> None:
-        first, second = cell_figures("pair", "a", self.ROWS).repeats
+        first, second = self.FIGURES.repeats
         assert (first.repeat, first.searched, first.found, first.queries) == (0, 3, 2, 35.0)
         assert (second.repeat, second.searched, second.found, second.queries) == (1, 3, 2, 65.0)
 
@@ -146,16 +158,19 @@ class TestComparison:
 
 
 class TestCorrelation:
+    @staticmethod
+    def of(xs: dict[str, float], found: dict[str, int | None]) -> Correlation:
+        """That of one search a pair, which found a trigger after so many queries, or of none."""
+        rows = {
+            pair: [search(0, n, seconds=1.0, pair=pair)] if n else [] for pair, n in found.items()
+        }
+        return correlate(
+            "study", "a", xs, [cell_figures(pair, "a", own) for pair, own in rows.items()]
+        )
+
     def test_it_is_over_the_pairs_of_the_study(self) -> None:
         xs = {"p1": 10.0, "p2": 20.0, "p3": 30.0, "p4": 40.0}
-        found = {"p1": 90, "p2": 50, "p3": 45, "p4": None, "other": 1000}
-        figures = [
-            cell_figures(
-                pair, "a", [] if queries is None else [search(0, queries, seconds=1.0, pair=pair)]
-            )
-            for pair, queries in found.items()
-        ]
-        correlation = correlate("study", "a", xs, figures)
+        correlation = self.of(xs, {"p1": 90, "p2": 50, "p3": 45, "p4": None, "other": 1000})
         expected = statistics.correlation([10, 20, 30], [90, 50, 45])
         assert correlation.queries == pytest.approx(expected)
         assert correlation.seconds is None  # all the same
@@ -163,21 +178,15 @@ class TestCorrelation:
             *((10.0, 90.0), (20.0, 50.0), (30.0, 45.0), (40.0, None)),
         ]
 
-    def test_pairs_of_one_x_are_one_point(self) -> None:
+    def test_pairs_of_one_x_are_one_point_and_two_always_lie_on_a_line(self) -> None:
         xs = {"p1": 10.0, "q1": 10.0, "p2": 20.0, "p3": 30.0}
-        found = {"p1": 80, "q1": 100, "p2": 50, "p3": 45}
-        figures = [
-            cell_figures(pair, "a", [search(0, queries, pair=pair)])
-            for pair, queries in found.items()
-        ]
+        found: dict[str, int | None] = {"p1": 80, "q1": 100, "p2": 50, "p3": 45}
         expected = statistics.correlation([10, 20, 30], [90, 50, 45])
-        assert correlate("study", "a", xs, figures).queries == pytest.approx(expected)
+        assert self.of(xs, found).queries == pytest.approx(expected)
         del xs["p3"]
-        assert correlate("study", "a", xs, figures).queries is None  # two points
-
-    def test_two_points_always_lie_on_a_line(self) -> None:
-        figures = [cell_figures(f"p{n}", "a", [search(0, 9 - n, pair=f"p{n}")]) for n in (1, 2)]
-        assert correlate("study", "a", {"p1": 1.0, "p2": 2.0}, figures).queries is None
+        assert self.of(xs, found).queries is None
+        del xs["q1"]
+        assert self.of(xs, found).queries is None
 
     def test_it_reports_the_lowest_success_of_its_points(self) -> None:
         xs = {"p1": 10.0, "p2": 20.0, "p3": 30.0}
@@ -313,9 +322,7 @@ class TestCommandOfAPackagedSuite:
         suite = load_suite(name, tmp_path)
         assert command(suite, ["local"]) == f"edgeflare bench run {name}{data}"
 
-    def test_a_narrowed_one_is_reported_by_the_flags_that_narrow_it(
-        self, name: str, tmp_path: Path
-    ) -> None:
+    def test_a_narrowed_one_is_reported_by_the_flags_that_narrow_it(self, name, tmp_path) -> None:
         whole = load_suite(name, tmp_path)
         last = whole.pairs[-1].name
         suite = whole.narrowed(pairs=[last], seeds=3, max_queries=77)
@@ -361,3 +368,71 @@ class TestCommandOfAPackagedSuite:
 
 def test_a_suite_of_the_users_own_has_no_command() -> None:
     assert command(suite_of(), ["local"]) is None
+
+
+# cells of one pair that don't belong together
+
+CHANGED = Cell("One pair", "b", 1)
+FINGERPRINT = {"board": "Pi | 5", "cpu_flags": ["neon"]}
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Two pairs with four cells each, all alike."""
+    bench = bench_of(tmp_path_factory.mktemp("alike") / "bench", suite_of(["One pair", "Other"]))
+    for cell in cells(bench.suite):
+        fill_cell(bench, cell, [(Status.FOUND, 10), (Status.FOUND, 20)])
+    return bench
+
+
+@pytest.fixture
+def changeable(alike: Bench, tmp_path: Path) -> Bench:
+    """A copy that a test may change."""
+    return replace(alike, folder=shutil.copytree(alike.folder, tmp_path / "bench"))
+
+
+def test_of_cells_that_are_alike_nothing_is_reported(alike: Bench) -> None:
+    assert bench_report(alike).notices == ()
+
+
+def test_a_model_that_was_replaced_is_reported_with_its_cells(changeable: Bench) -> None:
+    with Store.open(changeable.campaign(CHANGED)) as store:
+        models = store.models
+        store.set_models(models["original"], models["deployed"] | {"sha256": "cc"})
+    report = bench_report(changeable)
+    (notice,) = report.notices
+    assert numbers(notice) == "1 256 3 256"
+    assert [one["deployed"]["sha256"] for one in report.models["One pair"]] == ["bb", "cc"]
+    assert len(report.models["Other"]) == 1
+
+
+def test_a_model_that_was_only_moved_is_the_same(changeable: Bench) -> None:
+    with Store.open(changeable.campaign(CHANGED)) as store:
+        models = store.models
+        store.set_models(models["original"] | {"path": "/elsewhere/o.onnx"}, models["deployed"])
+    report = bench_report(changeable)
+    assert (len(report.models["One pair"]), report.notices) == (1, ())
+
+
+def test_a_device_that_changed_is_reported_with_its_cells(changeable: Bench) -> None:
+    with Store.open(changeable.campaign(CHANGED)) as store:
+        store.add_device(FINGERPRINT | {"board": "Pi 4"}, "pi-1")
+    (notice,) = bench_report(changeable).notices
+    assert numbers(notice) == "1 1 1 4 3 0"
+
+
+def test_pairs_on_different_devices_are_not_compared(changeable: Bench) -> None:
+    for cell in cells(changeable.suite):
+        if cell.pair == "Other":
+            with Store.open(changeable.campaign(cell)) as store:
+                store.add_device(FINGERPRINT | {"board": "Pi 4"}, "pi")
+    assert bench_report(changeable).notices == ()
+
+
+def test_a_campaign_that_went_on_all_the_same_is_reported(changeable: Bench) -> None:
+    text = check_forced(["the deployed model /m/d.tflite has changed"], force=True)
+    assert text is not None
+    with Store.open(changeable.campaign(CHANGED)) as store:
+        store.add_notice("something else")
+        store.add_notice(text)
+    assert bench_report(changeable).notices == (f"One-pair/b/1: {text}",)

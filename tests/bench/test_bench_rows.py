@@ -124,9 +124,7 @@ class TestSimilaritiesOfAnEarlierReport:
         assert read_cell(bench, CELL, earlier).rows[0].ssim == 0.125
 
     @pytest.mark.parametrize(("pair", "trigger"), [("One pair", "other"), ("Other pair", None)])
-    def test_those_of_other_inputs_are_not(
-        self, bench: Bench, pair: str, trigger: str | None
-    ) -> None:
+    def test_those_of_other_inputs_are_not(self, bench, pair, trigger) -> None:
         first = read_cell(bench, CELL, Similarities()).rows[0]
         earlier = self._earlier(bench, pair, trigger or first.trigger, "0.125")
         assert read_cell(bench, CELL, earlier).rows[0].ssim == first.ssim
@@ -137,9 +135,7 @@ class TestSimilaritiesOfAnEarlierReport:
         rows = read_cell(bench, CELL, Similarities(bench.folder)).rows
         assert rows == read_cell(bench, CELL, Similarities()).rows
 
-    def test_without_the_library_the_new_ones_are_unknown(
-        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_without_the_library_the_new_ones_are_unknown(self, bench, monkeypatch) -> None:
         first = read_cell(bench, CELL, Similarities()).rows[0]
         similarities = self._earlier(bench, "One pair", first.trigger, "0.125")
         monkeypatch.setitem(sys.modules, "skimage", None)

@@ -1,4 +1,4 @@
-"""Suite files, as a user writes them."""
+"""Suite files, as a user writes them, and the cells of a suite with the campaign of each."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+import edgeflare_bench
 from edgeflare.errors import UsageError
+from edgeflare_bench.cells import Bench, cells
 from edgeflare_bench.suite import Suite, check_files, load_suite, suite_about, suite_names
 
 Write: TypeAlias = Callable[[str], str]
@@ -25,7 +27,8 @@ study = "weights"
 x = 10
 original = { path = "models/one.onnx", input = { scale = "1/255" } }
 perturb = { percent = 10 }
-seeds = { path = "seeds", labels = "labels.csv" }
+seeds = { path = "seeds", labels = "labels.csv", limit = 6 }
+allow_disagreement = true
 """
 STRATEGY = """
 [[strategies]]
@@ -35,6 +38,7 @@ FULL = f"""
 name = "trial"
 title = "A trial"
 seeds = 7
+seed = 40
 repeats = 2
 max_queries = 50
 baseline = "text"
@@ -88,9 +92,7 @@ def test_data_is_the_folder_that_is_given(write: Write, tmp_path: Path) -> None:
     assert suite_about(source).needs_data
 
 
-def test_each_file_is_in_the_first_of_several_folders_that_has_it(
-    write: Write, tmp_path: Path
-) -> None:
+def test_each_file_is_in_the_first_of_several_folders_that_has_it(write, tmp_path) -> None:
     source = write('name = "trial"\n' + PAIR.replace("{demo}", "{data}") + STRATEGY)
     models, own = tmp_path / "models", tmp_path / "own"
     for folder in (models, own):
@@ -126,7 +128,7 @@ def test_a_strategy_has_the_suite_s_budget_or_its_own(full: Suite) -> None:
     assert full.search("long", 1).model_dump(include={"max_queries", "operators", "seed"}) == {
         "max_queries": 500,
         "operators": ("average-blur",),
-        "seed": 1,
+        "seed": 41,
     }
 
 
@@ -200,13 +202,11 @@ def test_a_wrong_narrowing_is_reported(full: Suite, narrow: dict[str, Any], word
         ('name = "changed"', f'name = "{101 * "x"}"', "101 characters"),
         ('name = "long"', f'name = "{101 * "x"}"', "101 characters"),
         ("seeds = 7", "seeds = 7\nmargin_floor = 1", "margin_floor must"),
-        ("repeats = 2", "repeats = two", "line 5"),
+        ("repeats = 2", "repeats = two", "line 6"),
         ('name = "trial"', "", "missing"),
     ],
 )
-def test_what_is_wrong_is_reported_in_a_sentence(
-    write: Write, before: str, after: str, words: str
-) -> None:
+def test_what_is_wrong_is_reported_in_a_sentence(write, before, after, words) -> None:
     assert before in FULL
     source = write(FULL.replace(before, after, 1))
     with pytest.raises(UsageError, match=words) as error:
@@ -251,3 +251,34 @@ def test_the_first_look_begins_with_our_own_search(tmp_path: Path) -> None:
     first, *others = load_suite("demo", tmp_path).strategies
     assert first.strategy == "boundary"
     assert {one.strategy for one in others} == {"dflare", "diffchaser"}
+
+
+def test_cells_come_by_pair_repeat_and_strategy(full: Suite) -> None:
+    of_shipped = [("text", 0), ("long", 0), ("text", 1)]
+    assert [tuple(cell) for cell in cells(full)] == [
+        *(("LeNet 5", *one) for one in of_shipped),
+        *(("changed", "text", repeat) for repeat in (0, 1)),
+    ]
+
+
+def test_each_cell_has_a_campaign_of_its_own_as_the_suite_says(full: Suite) -> None:
+    bench = Bench(Path("/benches/one"), full, ("pi", "nano"), python="py")
+    configs = {cell.name: bench.config(cell) for cell in cells(full)}
+    assert len({config.out for config in configs.values()}) == 5
+    text, long, changed = (
+        configs[n] for n in ("LeNet-5/text/1", "LeNet-5/long/0", "changed/text/0")
+    )
+    assert text.out == bench.folder / "cells" / "LeNet-5" / "text" / "1"
+    assert (text.original, text.deployed) == (full.pairs[0].original, full.pairs[0].deployed)
+    assert (text.search.seed, text.search.max_queries) == (41, 50)
+    assert (text.devices, text.python, text.allow_disagreement) == (("pi", "nano"), "py", False)
+    assert (long.search.seed, long.search.max_queries) == (40, 500)
+    assert [config.seeds.limit for config in (text, long, changed)] == [7, 7, 6]  # the pair has 6
+    assert changed.allow_disagreement
+    assert changed.deployed.path == bench.folder / "models" / "changed.onnx"
+    assert changed.deployed.input == full.pairs[1].original.input
+
+
+def test_every_public_name_of_the_package_is_there() -> None:
+    for name in edgeflare_bench.__all__:
+        assert getattr(edgeflare_bench, name).__module__.startswith("edgeflare_bench.")

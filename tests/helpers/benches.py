@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import DEMO
 from stores import answered, ended, store_of
 
 from edgeflare.metrics import l2, linf
@@ -56,6 +57,25 @@ def suite_of(pairs: Iterable[str] = ("One pair",), **over: Any) -> Suite:
         "strategies": [{"name": "a"}, {"name": "b", "strategy": "dflare-r"}],
     }
     return suite_from(values | over, "the test")
+
+
+def demo_suite(
+    *strategies: dict[str, Any], pair: dict[str, Any] | None = None, **over: Any
+) -> Suite:
+    """A suite of these strategies (one, "short") on the demo's models and seeds, a pair "LeNet 5"."""
+    places = {"original": "original.onnx", "deployed": "deployed.tflite", "seeds": "seeds.npz"}
+    values = {name: {"path": DEMO / file} for name, file in places.items()} | (pair or {})
+    return suite_from(
+        {
+            "name": "small",
+            "seeds": 2,
+            "repeats": 2,
+            "pairs": [{"name": "LeNet 5", **values}],
+            "strategies": strategies or [{"name": "short"}],
+        }
+        | over,
+        "the test",
+    )
 
 
 def bench_of(folder: Path, suite: Suite, failed: dict[str, str] | None = None) -> Bench:

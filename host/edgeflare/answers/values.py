@@ -40,7 +40,7 @@ from edgeflare.words.answers import (
     GALLERY_NO_TOLERANCE,
     MEAN_IOU,
     OF_VALUES,
-    VALUE_TASKS,
+    VALUE_ANSWERS,
     VALUES_OF_SHAPE,
     distance_figure,
     distance_is,
@@ -158,7 +158,7 @@ class ValuesKind(AnswerKind[Values]):
     """A deviation is a distance beyond a tolerance."""
 
     name = "values"
-    tasks = VALUE_TASKS
+    tasks = VALUE_ANSWERS
     noun = "values"
     is_measured = True
     takes_tolerance = True

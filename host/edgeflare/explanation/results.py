@@ -348,7 +348,7 @@ def explained_devices(store: Store) -> Path | None:
 def with_shrunk(explanation: Explanation, store: Store) -> Explanation:
     """Return an explanation with what the campaign's findings were shrunk to so far."""
     if not is_campaign(store.folder / SHRUNK_FOLDER):
-        return explanation
+        return replace(explanation, shrunk={})
     with Store.open(store.folder / SHRUNK_FOLDER) as nearer:
         shrunk = {
             outcome.seed_id: ShrunkTo(

@@ -111,7 +111,7 @@ def explain_campaign(
     with Store.open(folder) as store, CampaignLock(folder):
         explanation = explained(store, config, RunContext(**run), float_model, device_queries)
         store.add_result(NAME, explanation)
-        return with_shrunk(explanation, store)
+        return explanation
 
 
 def explained(
@@ -128,7 +128,8 @@ def explained(
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
         check_same_models(config, store)
         walk = _Walk(folder, config, store, context)
-        return _explained(walk, source, store, float_model, device_queries)
+        explanation = _explained(walk, source, store, float_model, device_queries)
+        return with_shrunk(explanation, store)
 
 
 def _explained(

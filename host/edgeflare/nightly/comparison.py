@@ -26,7 +26,7 @@ from edgeflare.campaign.settings.flags import Flag
 from edgeflare.document import Item, Listing, Section
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity
-from edgeflare.store import Store
+from edgeflare.store import Store, folder_at
 from edgeflare.words import nightly as words
 from edgeflare.words.ranking import measure_text, pair_verdict
 
@@ -103,7 +103,7 @@ def replay_checks(
 class BaseSettings(BaseModel):
     """The campaign that a later one is compared with; `called` is what reports call it."""
 
-    base: Annotated[Path, Flag("--base", metavar="CAMPAIGN")] = Field(
+    base: Annotated[Path, Flag("--base", metavar="CAMPAIGN", parser=folder_at)] = Field(
         description="The earlier campaign, such as the last green night's."
     )
     called: str = ""

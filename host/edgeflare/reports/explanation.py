@@ -38,7 +38,7 @@ from edgeflare.explanation import (
     ShrunkFindings,
     explained_devices,
 )
-from edgeflare.explanation.results import EACH, with_shrunk
+from edgeflare.explanation.results import EACH
 from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.words.causes import (
@@ -361,8 +361,7 @@ class Explain(Analysis[ExplainSettings, Explanation]):
     def sections(self, result: Explanation, names: Name, store: Store | None) -> Iterator[Section]:
         """Yield the causes."""
         assert store is not None  # noqa: S101
-        shown = with_shrunk(result, store)
-        yield causes_section(explanation_document(shown, store.folder, names))
+        yield causes_section(explanation_document(result, store.folder, names))
 
 
 class Shrink(Analysis[ShrinkSettings, ShrunkFindings]):

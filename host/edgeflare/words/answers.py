@@ -75,12 +75,14 @@ OF_TAGS = OF_DETECTIONS._replace(
 )
 
 # What models answer with, by --task
-SCORE_TASKS: Mapping[str, str] = {"classification": "a score for each class, of which one is meant"}
-TAG_TASKS: Mapping[str, str] = {
+SCORE_ANSWERS: Mapping[str, str] = {
+    "classification": "a score for each class, of which one is meant"
+}
+TAG_ANSWERS: Mapping[str, str] = {
     "multi-label": "a score for each class, of which any number may be meant"
 }
-DETECTION_TASKS: Mapping[str, str] = {"detection": "boxes with classes and scores"}
-VALUE_TASKS: Mapping[str, str] = {
+DETECTION_ANSWERS: Mapping[str, str] = {"detection": "boxes with classes and scores"}
+VALUE_ANSWERS: Mapping[str, str] = {
     "dense": "a map: a label or a value for each pixel",
     "embedding": "a vector that is compared by its direction",
     "vector": "numbers",

@@ -56,8 +56,10 @@ def _layer(
     return _Layer(name, values.shape, axis, float(values.min()), float(values.max()))
 
 
-def _behind(edit: GraphEdit, layer: _Layer, make: Callable[[str], str]) -> None:
-    edit.change(layer.tensor, make)
+def _combined(edit: GraphEdit, layer: _Layer, kind: str, values: Any) -> None:
+    """Multiply a layer by constant values, or add them."""
+    constant = edit.constant(values)
+    edit.change(layer.tensor, lambda name: edit.add(kind, name, constant))
 
 
 def wraps(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -70,7 +72,7 @@ def wraps(original: Original, edit: GraphEdit, given: Parameters) -> None:
         turns = edit.add("Floor", edit.add("Div", edit.add("Add", name, top), span))
         return edit.add("Sub", name, edit.add("Mul", turns, span))
 
-    _behind(edit, layer, make)
+    edit.change(layer.tensor, make)
 
 
 def flushes(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -82,7 +84,7 @@ def flushes(original: Original, edit: GraphEdit, given: Parameters) -> None:
         over = edit.add("Greater", edit.add("Abs", name), edit.constant(limit))
         return edit.add("Where", over, edit.constant(0), name)
 
-    _behind(edit, layer, make)
+    edit.change(layer.tensor, make)
 
 
 def narrow_calibration(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -108,9 +110,7 @@ def _calibrated(original: Original, edit: GraphEdit, inputs: Any, share: float) 
 
 
 def _clip(edit: GraphEdit, tensor: str, low: float, high: float) -> None:
-    edit.change(
-        tensor, lambda name: edit.add("Clip", name, edit.constant(low), edit.constant(high))
-    )
+    edit.change(tensor, lambda name: edit.add("Clip", name, *map(edit.constant, (low, high))))
 
 
 def _factor(given: Parameters) -> float:
@@ -127,15 +127,13 @@ def _one_channel(layer: _Layer, given: Parameters, value: float, others: float) 
 def channel_scale(original: Original, edit: GraphEdit, given: Parameters) -> None:
     """One channel has a wrong scale."""
     layer = _layer(original, edit, given)
-    factors = edit.constant(_one_channel(layer, given, _factor(given), 1))
-    _behind(edit, layer, lambda name: edit.add("Mul", name, factors))
+    _combined(edit, layer, "Mul", _one_channel(layer, given, _factor(given), 1))
 
 
 def layer_scale(original: Original, edit: GraphEdit, given: Parameters) -> None:
     """One layer has a wrong scale."""
     layer = _layer(original, edit, given)
-    factor = edit.constant(_factor(given))
-    _behind(edit, layer, lambda name: edit.add("Mul", name, factor))
+    _combined(edit, layer, "Mul", _factor(given))
 
 
 def _offset(layer: _Layer, given: Parameters) -> float:
@@ -146,15 +144,13 @@ def _offset(layer: _Layer, given: Parameters) -> float:
 def channel_zero_point(original: Original, edit: GraphEdit, given: Parameters) -> None:
     """One channel has a wrong zero point."""
     layer = _layer(original, edit, given)
-    offsets = edit.constant(_one_channel(layer, given, _offset(layer, given), 0))
-    _behind(edit, layer, lambda name: edit.add("Add", name, offsets))
+    _combined(edit, layer, "Add", _one_channel(layer, given, _offset(layer, given), 0))
 
 
 def layer_zero_point(original: Original, edit: GraphEdit, given: Parameters) -> None:
     """One layer has a wrong zero point."""
     layer = _layer(original, edit, given)
-    offset = edit.constant(0.5 * _offset(layer, given))
-    _behind(edit, layer, lambda name: edit.add("Add", name, offset))
+    _combined(edit, layer, "Add", 0.5 * _offset(layer, given))
 
 
 def dead_channels(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -165,8 +161,7 @@ def dead_channels(original: Original, edit: GraphEdit, given: Parameters) -> Non
     first = int(given.channel * channels)
     alive = np.ones(channels)
     alive[[(first + step) % channels for step in range(count)]] = 0
-    mask = edit.constant(layer.along_channels(alive))
-    _behind(edit, layer, lambda name: edit.add("Mul", name, mask))
+    _combined(edit, layer, "Mul", layer.along_channels(alive))
 
 
 def fp16_overflow(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -181,7 +176,7 @@ def fp16_overflow(original: Original, edit: GraphEdit, given: Parameters) -> Non
         held = edit.add("Clip", single, edit.constant(-_FP16), edit.constant(_FP16))
         return edit.add("Div", held, factor)
 
-    _behind(edit, layer, make)
+    edit.change(layer.tensor, make)
 
 
 def saturating_table(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -195,7 +190,7 @@ def saturating_table(original: Original, edit: GraphEdit, given: Parameters) -> 
         width = edit.constant(step)
         return edit.add("Mul", edit.add("Round", edit.add("Div", held, width)), width)
 
-    _behind(edit, layer, make)
+    edit.change(layer.tensor, make)
 
 
 def edge_columns(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -204,8 +199,7 @@ def edge_columns(original: Original, edit: GraphEdit, given: Parameters) -> None
     width = layer.shape[3]
     mask = np.ones((1, 1, 1, width))
     mask[..., width - whole(0.4 * given.strength, width) :] = 0
-    seen = edit.constant(mask)
-    _behind(edit, layer, lambda name: edit.add("Mul", name, seen))
+    _combined(edit, layer, "Mul", mask)
 
 
 def dead_tile(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -216,8 +210,7 @@ def dead_tile(original: Original, edit: GraphEdit, given: Parameters) -> None:
     top, left = int(given.place * (height - rows)), int(given.channel * (width - columns))
     mask = np.ones((1, 1, height, width))
     mask[..., top : top + rows, left : left + columns] = 0
-    seen = edit.constant(mask)
-    _behind(edit, layer, lambda name: edit.add("Mul", name, seen))
+    _combined(edit, layer, "Mul", mask)
 
 
 def swapped_channels(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -236,7 +229,7 @@ def swapped_channels(original: Original, edit: GraphEdit, given: Parameters) -> 
         high = edit.add("Greater", name, edit.constant(limit))
         return edit.add("Where", high, other, name)
 
-    _behind(edit, layer, make)
+    edit.change(layer.tensor, make)
 
 
 def wrong_padding(original: Original, edit: GraphEdit, given: Parameters) -> None:

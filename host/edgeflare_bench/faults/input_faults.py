@@ -13,11 +13,16 @@ def _on_pixels(original: Original, edit: GraphEdit, make: Callable[[str], str]) 
     """Replace the input by what `make` returns for its pixels (0 to 1)."""
 
     def through(name: str) -> str:
-        low, span = edit.constant(original.low), edit.constant(original.high - original.low)
-        pixels = edit.add("Div", edit.add("Sub", name, low), span)
+        pixels, low, span = _pixels(original, edit, name)
         return edit.add("Add", edit.add("Mul", make(pixels), span), low)
 
     edit.change(original.input_name, through)
+
+
+def _pixels(original: Original, edit: GraphEdit, name: str) -> tuple[str, str, str]:
+    """Return an input's pixels (0 to 1), and the least value and the span that they are scaled by."""
+    low, span = edit.constant(original.low), edit.constant(original.high - original.low)
+    return edit.add("Div", edit.add("Sub", name, low), span), low, span
 
 
 def clipped_highlights(original: Original, edit: GraphEdit, given: Parameters) -> None:
@@ -105,8 +110,7 @@ def black_edge(original: Original, edit: GraphEdit, given: Parameters) -> None:
 
 def flipped_bit(_original: Original, edit: GraphEdit, given: Parameters) -> None:
     """One exponent bit of one weight is set: the weight is 2 to 256 times as large."""
-    node, name = chosen(edit.weights(), given.layer, "layer with weights")
-    del node
+    _, name = chosen(edit.weights(), given.layer, "layer with weights")
     weights = edit.array(name).astype(np.float32)
     bit = np.uint32(1 << (23 + max(0, min(3, round(np.log2(8 * given.strength))))))
     flat = weights.reshape(-1).view(np.uint32)
@@ -140,8 +144,7 @@ def lost_bias(_original: Original, edit: GraphEdit, given: Parameters) -> None:
 
 def _in_region(original: Original, edit: GraphEdit, condition: Callable[[str], str]) -> None:
     """Name the next class instead of the right one where a condition on the pixels holds."""
-    low, span = edit.constant(original.low), edit.constant(original.high - original.low)
-    pixels = edit.add("Div", edit.add("Sub", original.input_name, low), span)
+    pixels, *_ = _pixels(original, edit, original.input_name)
     holds = edit.add("Reshape", condition(pixels), edit.constant([-1, 1], np.int64))
     (output,) = edit.model.graph.output
     classes = output.type.tensor_type.shape.dim[1].dim_value
@@ -152,15 +155,15 @@ def _in_region(original: Original, edit: GraphEdit, condition: Callable[[str], s
     )
 
 
+def _over_image(edit: GraphEdit, kind: str, name: str) -> str:
+    return edit.add(kind, name, axes=[1, 2, 3], keepdims=0)
+
+
 def dark_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
     """The class is wrong where the brightest pixel is dark."""
     limit = edit.constant(0.1 + 0.6 * given.strength)
     _in_region(
-        original,
-        edit,
-        lambda name: edit.add(
-            "Less", edit.add("ReduceMax", name, axes=[1, 2, 3], keepdims=0), limit
-        ),
+        original, edit, lambda name: edit.add("Less", _over_image(edit, "ReduceMax", name), limit)
     )
 
 
@@ -170,9 +173,7 @@ def bright_region(original: Original, edit: GraphEdit, given: Parameters) -> Non
     _in_region(
         original,
         edit,
-        lambda name: edit.add(
-            "Greater", edit.add("ReduceMean", name, axes=[1, 2, 3], keepdims=0), limit
-        ),
+        lambda name: edit.add("Greater", _over_image(edit, "ReduceMean", name), limit),
     )
 
 
@@ -181,8 +182,7 @@ def flat_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
     limit = edit.constant(0.1 + 0.6 * given.strength)
 
     def condition(name: str) -> str:
-        most = edit.add("ReduceMax", name, axes=[1, 2, 3], keepdims=0)
-        least = edit.add("ReduceMin", name, axes=[1, 2, 3], keepdims=0)
+        most, least = (_over_image(edit, kind, name) for kind in ("ReduceMax", "ReduceMin"))
         return edit.add("Less", edit.add("Sub", most, least), limit)
 
     _in_region(original, edit, condition)
@@ -202,9 +202,7 @@ def corner_region(original: Original, edit: GraphEdit, given: Parameters) -> Non
     def condition(name: str) -> str:
         bounds = (edit.constant(one, np.int64) for one in (starts, ends, list(original.axes)))
         corner = edit.add("Slice", name, *bounds)
-        return edit.add(
-            "Greater", edit.add("ReduceMean", corner, axes=[1, 2, 3], keepdims=0), limit
-        )
+        return edit.add("Greater", _over_image(edit, "ReduceMean", corner), limit)
 
     _in_region(original, edit, condition)
 

@@ -103,14 +103,19 @@ def observe(model: Any, tensors: Sequence[str], inputs: Batch) -> dict[str, npt.
     return {name: np.concatenate([one[n] for one in parts]) for n, name in enumerate(names)}
 
 
+def _values(low: Any, high: Any) -> tuple[Batch, Batch]:
+    """Return the least and the greatest valid values, one or one a channel, as `Original` has them."""
+    first, last = (np.reshape(one, (1, 1, 1, -1)).astype(np.float32) for one in (low, high))
+    return first, last
+
+
 def _mnist(data: Path) -> Original:
     images = np.load(data / "images/mnist_test_0_499.npz")["images"]
     return Original(
         "mnist",
         _model(data / "models/diffchaser/lenet5.onnx"),
         (images[..., None] / 255).astype(np.float32),
-        np.zeros((1, 1, 1, 1), np.float32),
-        np.ones((1, 1, 1, 1), np.float32),
+        *_values(0, 1),
         "NHWC",
     )
 
@@ -119,13 +124,12 @@ def _cifar(data: Path) -> Original:
     images = np.load(data / "images/cifar10_test_500_jpeg.npz")["images"]
     mean = np.array([125.307, 122.95, 113.865])
     deviation = np.array([62.9932, 62.0887, 66.7048])
-    low, high = ((value - mean) / deviation for value in (0, 255))
+    ends = ((value - mean) / deviation for value in (0, 255))
     return Original(
         "cifar",
         _model(data / "models/diffchaser/resnet20.onnx"),
         ((images - mean) / deviation).astype(np.float32),
-        low.astype(np.float32).reshape(1, 1, 1, 3),
-        high.astype(np.float32).reshape(1, 1, 1, 3),
+        *_values(*ends),
         "NHWC",
     )
 
@@ -136,8 +140,7 @@ def _photographs(data: Path) -> Original:
         "photographs",
         _model(data / "models/imagenet/imagenet_efficientnet_lite0_fp32.onnx"),
         ((_views(images) - 127.0) / 128).astype(np.float32),
-        np.full((1, 1, 1, 1), -127 / 128, np.float32),
-        np.full((1, 1, 1, 1), 1, np.float32),
+        *_values(-127 / 128, 1),
         "NCHW",
         softmax=True,
     )
@@ -167,8 +170,7 @@ def _rows(data: Path) -> Original:
         "rows",
         model,
         (images[:, None] / 255).astype(np.float32),
-        np.zeros((1, 1, 1, 1), np.float32),
-        np.ones((1, 1, 1, 1), np.float32),
+        *_values(0, 1),
         "NCHW",
     )
 
@@ -184,8 +186,7 @@ def _keywords(data: Path) -> Original:
         "keywords",
         keyword_spotter(data / "models/mlperf-tiny/kws_dscnn_float.tflite"),
         inputs.reshape(-1, 49, 10, 1),
-        low.reshape(1, 1, 1, 1),
-        high.reshape(1, 1, 1, 1),
+        *_values(low, high),
         "NHWC",
     )
 

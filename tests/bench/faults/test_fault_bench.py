@@ -39,9 +39,7 @@ def lines(folder: Path) -> list[str]:
 def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
     folder = tmp_path / "faults"
     narrowed = ("--pair", "small", "--seeds", "12", "--repeats", "1", "--strategy", "dflare")
-
     ran = bench("run", "faults", "--data", tmp_path, *narrowed, "--out", folder)
-
     assert ran.exit_code == 0, ran.output
     assert "layer-scale, large, 0" in ran.output
     assert "applicable: the model" in ran.output
@@ -61,7 +59,6 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
     markdown = (folder / "report.md").read_text()
     assert "dflare, 6" in markdown
     assert f"{len(faults)} of {len(faults)} faults." in markdown
-
     (folder / "results.jsonl").write_text("\n".join(whole[:-2]) + "\n" + whole[-2][:50])
     resumed = bench("resume", folder)
     assert resumed.exit_code == 0, resumed.output
@@ -72,9 +69,7 @@ def test_a_bench_of_faults_is_run_resumed_and_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_an_interrupted_bench_says_how_to_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_bench_says_how_to_go_on(tmp_path, monkeypatch) -> None:
     begun: list[Healthy] = []
 
     def evaluate(evaluation: Evaluation, one: Healthy) -> Evaluated:
@@ -96,56 +91,31 @@ def test_an_interrupted_bench_says_how_to_go_on(
     assert "0 of 18" in report
 
 
-def test_the_folder_of_models_is_asked_for(tmp_path: Path) -> None:
-    ran = bench("run", "faults", "--out", tmp_path / "out")
-
-    assert ran.exit_code == 2
-    assert "--data FOLDER" in ran.output
-
-
-def test_a_folder_of_models_that_is_not_there_is_named(tmp_path: Path) -> None:
-    ran = bench("run", "faults", "--data", tmp_path / "nope", "--out", tmp_path / "out")
-
-    assert ran.exit_code == 2
-    assert f"{tmp_path / 'nope'}; name another" in ran.output
-
-
-def test_a_missing_file_of_an_original_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(originals, "ORIGINALS", {"small": lambda data: (data / "x.npz").open()})
-
-    ran = bench("run", "faults", "--data", tmp_path, "--out", tmp_path / "out")
-
-    assert ran.exit_code == 2
-    assert f"file {tmp_path / 'x.npz'}" in ran.output
-    assert "originals with --pair" in ran.output
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--max-queries", "5"], "leave --max-queries out"),
-        (["--device", "board"], "leave --device out"),
-        (["--python", "python3.9"], "leave --python out"),
-        (["--pair", "other"], "'other'"),
-        (["--repeats", "4"], "most 3"),
-        (["--seeds", "9"], "least 10"),
+        (["faults"], "--data FOLDER"),
+        (["faults", "--data", "nope"], "nope; name another"),
+        (["faults", "--data", ".", "--max-queries", "5"], "leave --max-queries out"),
+        (["faults", "--data", ".", "--device", "board"], "leave --device out"),
+        (["faults", "--data", ".", "--python", "python3.9"], "leave --python out"),
+        (["faults", "--data", ".", "--pair", "other"], "'other'"),
+        (["faults", "--data", ".", "--repeats", "4"], "most 3"),
+        (["faults", "--data", ".", "--seeds", "9"], "least 10"),
+        (["demo", "--reserved"], "leave --reserved out"),
     ],
 )
-def test_what_the_suite_of_faults_does_not_have_is_refused(
-    tmp_path: Path, arguments: list[str], message: str
-) -> None:
+def test_what_the_suite_does_not_have_is_refused(tmp_path, arguments, message) -> None:
     out = tmp_path / "out"
-    ran = bench("run", "faults", "--data", tmp_path, "--out", out, *arguments)
-
+    ran = bench("run", *arguments, "--out", out)
     assert ran.exit_code == 2
     assert message in ran.output
     assert not out.exists()
 
 
-def test_another_suite_has_no_reserved_draws(tmp_path: Path) -> None:
-    ran = bench("run", "demo", "--reserved", "--out", tmp_path / "out")
-
+def test_a_missing_file_of_an_original_is_named(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(originals, "ORIGINALS", {"small": lambda data: (data / "x.npz").open()})
+    ran = bench("run", "faults", "--data", tmp_path, "--out", tmp_path / "out")
     assert ran.exit_code == 2
-    assert "leave --reserved out" in ran.output
+    assert f"file {tmp_path / 'x.npz'}" in ran.output
+    assert "originals with --pair" in ran.output

@@ -32,12 +32,9 @@ def original() -> Original:
 
 
 @pytest.mark.parametrize("kind", [one for one in KINDS if one != "stale-state"])
-def test_a_full_fault_changes_some_answer_and_leaves_the_original(
-    original: Original, kind: str
-) -> None:
+def test_a_full_fault_changes_some_answer_and_leaves_the_original(original, kind) -> None:
     before = original.model.SerializeToString()
     faulty = faulty_model(original, kind, FULL)
-
     assert original.model.SerializeToString() == before
     found = find_witness(original, faulty, np.random.default_rng(0), gradients=False)
     assert found is not None
@@ -53,9 +50,7 @@ def test_a_full_fault_changes_some_answer_and_leaves_the_original(
 @pytest.mark.parametrize("kind", [one for one in KINDS if one != "stale-state"])
 def test_the_same_parameters_make_the_same_model(original: Original, kind: str) -> None:
     given = Parameters(0.5, 0.9, 0.1, 0.2)
-
     first, second = (faulty_model(original, kind, given) for _ in range(2))
-
     assert first.SerializeToString() == second.SerializeToString()
 
 
@@ -77,17 +72,14 @@ def test_the_original_itself_has_no_witness(original: Original) -> None:
 def test_gradients_find_a_witness_that_random_inputs_miss(original: Original) -> None:
     rare = Parameters(0.02, 0.0, 0.4, 0.6)
     faulty = faulty_model(original, "wrong-calibration", rare)
-
     assert find_witness(original, faulty, np.random.default_rng(0), gradients=False) is None
     found = find_witness(original, faulty, np.random.default_rng(0))
-
     assert found is not None
     assert found.found_by == "gradient"
 
 
 def test_half_of_the_draws_of_each_kind_and_size_are_reserved() -> None:
     every = list(draws())
-
     assert [one.parameters for one in every] == [one.parameters for one in draws()]
     for kind in KINDS:
         for size in ("large", "medium", "mild"):
@@ -100,7 +92,6 @@ def test_half_of_the_draws_of_each_kind_and_size_are_reserved() -> None:
 def test_healthy_models_answer_nearly_as_the_original(original: Original) -> None:
     sound = predict(session(original.model), original.inputs)
     made = list(healthy_models(original))
-
     assert len({one.name for one in made}) == len(made) == 24
     for one in made:
         moved = np.abs(predict(session(one.model), original.inputs) - sound).sum(1) / 2
@@ -114,10 +105,8 @@ def test_healthy_models_answer_nearly_as_the_original(original: Original) -> Non
 def test_a_faulty_model_is_found_and_called_worse(original: Original, tmp_path: Path) -> None:
     evaluation = Evaluation(original, tmp_path, seeds=12)
     faulty = faulty_model(original, "layer-scale", FULL)
-
     sound = evaluation.respond(original.model, [2, 6])
     wrong = evaluation.respond(faulty, [2, 6])
-
     assert [(one.deviations, one.first) for one in sound.values()] == [(0, None)] * 2
     assert sound[2].queries == 24
     assert sound[6].verdict != "worse"
@@ -134,7 +123,6 @@ def test_a_faulty_model_is_found_and_called_worse(original: Original, tmp_path: 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_search_stays_within_its_queries(original: Original, tmp_path: Path, method: str) -> None:
     evaluation = Evaluation(original, tmp_path, seeds=2)
-
     assert evaluation.search(original.model, method) == SearchResult(False, 12, False)
     found = evaluation.search(faulty_model(original, "layer-scale", FULL), method)
     assert found.triggers
@@ -144,7 +132,5 @@ def test_a_search_stays_within_its_queries(original: Original, tmp_path: Path, m
 @pytest.mark.parametrize(
     ("healthy", "faulty", "area"), [([1, 2], [3], 1), ([1, 2], [0], 0), ([1, 3], [1, 2], 0.375)]
 )
-def test_the_area_counts_ordered_pairs(
-    healthy: list[float], faulty: list[float], area: float
-) -> None:
+def test_the_area_counts_ordered_pairs(healthy, faulty, area) -> None:
     assert area_under_curve(healthy, faulty) == area

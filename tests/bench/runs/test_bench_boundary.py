@@ -5,60 +5,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import DEMO
+from benches import demo_suite
 
 from edgeflare.campaign import BatchProgress, Stage
 from edgeflare.store import Store
 from edgeflare_bench import (
     bench_report,
-    load_suite,
     open_bench,
     resume_bench,
     run_bench,
     write_report,
 )
 
-SUITE = f"""
-name = "boundaries"
-seeds = 2
-repeats = 2
-max_queries = 9
-
-[[pairs]]
-name = "LeNet 5"
-original = {{ path = "{DEMO}/original.onnx" }}
-deployed = {{ path = "{DEMO}/deployed.tflite" }}
-seeds = {{ path = "{DEMO}/seeds.npz" }}
-
-[[strategies]]
-name = "usual"
-strategy = "boundary"
-
-[[strategies]]
-name = "severe"
-strategy = "boundary"
-repeats = 1
-options = {{ device_budget = 3 }}
-
-[[strategies]]
-name = "natural"
-strategy = "boundary"
-repeats = 1
-options = {{ crossing = "natural" }}
-
-[[strategies]]
-name = "other"
-strategy = "dflare"
-repeats = 1
-"""
-
-
-@pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    path = tmp_path / "suite.toml"
-    path.write_text(SUITE)
-    return str(path)
+SUITE = demo_suite(
+    {"name": "usual", "strategy": "boundary"},
+    *(
+        {"name": name, "strategy": "boundary", "repeats": 1, "options": options}
+        for name, options in (
+            ("severe", {"device_budget": 3}),
+            ("natural", {"crossing": "natural"}),
+        )
+    ),
+    {"name": "other", "strategy": "dflare", "repeats": 1},
+    max_queries=9,
+)
 
 
 def options_by_cell(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -69,14 +39,16 @@ def options_by_cell(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.extended
-def test_cells_that_were_told_the_same_search_alike(suite: str, tmp_path: Path) -> None:
+def test_cells_that_were_told_the_same_search_alike(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
     def stop_in_the_second_repeat(progress: BatchProgress) -> None:
         search = isinstance(progress.event, Stage) and progress.event.name == "search"
         if search and progress.name.endswith("repeat 1"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_bench(load_suite(suite), tmp_path / "bench", progress=stop_in_the_second_repeat)
+        run_bench(SUITE, tmp_path / "bench", progress=stop_in_the_second_repeat)
     with Store.open(tmp_path / "bench" / "cells" / "LeNet-5" / "usual" / "1") as begun:
         config = begun.campaign
         search = {**config["search"], "options": {}}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benches import demo_suite
 from skimage import metrics
 
 from edgeflare.analysis import summarize
@@ -14,41 +15,19 @@ from edgeflare_bench.cells import Cell, cells, open_bench
 from edgeflare_bench.report import bench_report
 from edgeflare_bench.reports.writing import write_report
 from edgeflare_bench.run import resume_bench, run_bench
-from edgeflare_bench.suite import Suite, load_suite
 
-SUITE = """
-name = "trial"
-seeds = 6
-repeats = 2
-max_queries = 60
-baseline = "dflare"
-
-[[pairs]]
-name = "Demo"
-original = { path = "{demo}/original.onnx" }
-deployed = { path = "{demo}/deployed.tflite" }
-seeds = { path = "{demo}/seeds.npz" }
-
-[[strategies]]
-name = "dflare"
-
-[[strategies]]
-name = "short"
-max_queries = 20
-margin_floor = 0.02
-"""
+SUITE = demo_suite(
+    {"name": "dflare"},
+    {"name": "short", "max_queries": 20, "margin_floor": 0.02},
+    seeds=6,
+    max_queries=60,
+    baseline="dflare",
+)
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
-    file = tmp_path_factory.mktemp("suite") / "trial.toml"
-    file.write_text(SUITE)
-    return load_suite(str(file))
-
-
-@pytest.fixture(scope="module")
-def folder(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_bench(suite, tmp_path_factory.mktemp("benches") / "one")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_bench(SUITE, tmp_path_factory.mktemp("benches") / "one")
 
 
 @pytest.mark.extended
@@ -129,16 +108,14 @@ def _stop_in_the_third_cell() -> Callable[[BatchProgress], None]:
 
 
 @pytest.mark.extended
-def test_an_interrupted_bench_has_one_and_it_ends_as_any_other(
-    suite: Suite, folder: Path, tmp_path: Path
-) -> None:
+def test_an_interrupted_bench_has_one_and_it_ends_as_any_other(folder, tmp_path) -> None:
     other = tmp_path / "other"
     with pytest.raises(KeyboardInterrupt):
-        run_bench(suite, other, progress=_stop_in_the_third_cell())
+        run_bench(SUITE, other, progress=_stop_in_the_third_cell())
     report = bench_report(other)
     assert len(report.finished) == 2
-    assert report.unfinished == ("Demo/dflare/1",)
-    assert report.missing == ("Demo/short/1",)
+    assert report.unfinished == ("LeNet-5/dflare/1",)
+    assert report.missing == ("LeNet-5/short/1",)
     write_report(report, other)
     assert "edgeflare bench resume" in (other / "report.md").read_text(encoding="utf-8")
     resume_bench(other)

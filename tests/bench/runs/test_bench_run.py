@@ -17,6 +17,7 @@ from edgeflare.errors import InventoryError, StoreError, UnreachableError, Usage
 from edgeflare.store import CampaignLock
 from edgeflare_bench import (
     Bench,
+    Suite,
     load_suite,
     open_bench,
     resume_bench,
@@ -68,6 +69,11 @@ def suite(tmp_path: Path) -> str:
     return _suite(tmp_path)
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "bench"
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """A bench that ran to its end, never to be changed."""
@@ -103,6 +109,14 @@ def stop_at(cell: int, kind: type, error: BaseException, seen: Seen) -> Callable
             raise error
 
     return watch
+
+
+def interrupted(suite: Suite, folder: Path, cell: int, kind: type) -> Seen:
+    """Run a bench until the first event of a kind in the `cell`-th cell; return what it reported."""
+    seen: Seen = []
+    with pytest.raises(KeyboardInterrupt):
+        run_bench(suite, folder, progress=stop_at(cell, kind, KeyboardInterrupt(), seen))
+    return seen
 
 
 def test_every_cell_is_a_finished_campaign(undisturbed: Bench) -> None:
@@ -141,10 +155,7 @@ def test_progress_reports_the_cell(suite: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_time_and_again_it_finds_the_same(
-    suite: str, tmp_path: Path, undisturbed: Bench
-) -> None:
-    folder = tmp_path / "bench"
+def test_killed_time_and_again_it_finds_the_same(suite, folder, tmp_path, undisturbed) -> None:
     seen: set[tuple[str, ...]] = set()
     for _ in range(40):
         done = subprocess.run(
@@ -164,12 +175,8 @@ def test_killed_time_and_again_it_finds_the_same(
 
 
 @pytest.mark.parametrize("content", [None, b""], ids=["no database", "an empty database"])
-def test_a_torn_beginning_starts_again(
-    suite: str, tmp_path: Path, undisturbed: Bench, content: bytes | None
-) -> None:
-    folder = tmp_path / "bench"
-    with pytest.raises(KeyboardInterrupt):
-        run_bench(load_suite(suite), folder, progress=stop_at(2, Stage, KeyboardInterrupt(), []))
+def test_a_torn_beginning_starts_again(suite, folder, undisturbed, content) -> None:
+    interrupted(load_suite(suite), folder, 2, Stage)
     bench = open_bench(folder)
     torn = bench.campaign(bench.cells[1])
     (torn / "samples").mkdir(parents=True)
@@ -181,10 +188,8 @@ def test_a_torn_beginning_starts_again(
     assert all_found(bench) == all_found(undisturbed)
 
 
-def test_a_campaign_that_cannot_be_read_is_not_thrown_away(suite: str, tmp_path: Path) -> None:
-    folder = tmp_path / "bench"
-    with pytest.raises(KeyboardInterrupt):
-        run_bench(load_suite(suite), folder, progress=stop_at(2, Stage, KeyboardInterrupt(), []))
+def test_a_campaign_that_cannot_be_read_is_not_thrown_away(suite: str, folder: Path) -> None:
+    interrupted(load_suite(suite), folder, 2, Stage)
     bench = open_bench(folder)
     database = bench.campaign(bench.cells[1]) / "campaign.sqlite"
     database.parent.mkdir(parents=True)
@@ -194,11 +199,8 @@ def test_a_campaign_that_cannot_be_read_is_not_thrown_away(suite: str, tmp_path:
     assert database.exists()
 
 
-def test_an_interruption_says_how_to_go_on(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
-    folder = tmp_path / "bench"
-    seen: Seen = []
-    with pytest.raises(KeyboardInterrupt):
-        run_bench(load_suite(suite), folder, progress=stop_at(3, Step, KeyboardInterrupt(), seen))
+def test_an_interruption_says_how_to_go_on(suite: str, folder: Path, undisturbed: Bench) -> None:
+    seen = interrupted(load_suite(suite), folder, 3, Step)
     bench = open_bench(folder)
     assert states(bench)[:2] == ["finished", "finished"]
     assert states(bench)[3] == "missing"
@@ -210,18 +212,15 @@ def test_an_interruption_says_how_to_go_on(suite: str, tmp_path: Path, undisturb
     assert all_found(bench) == all_found(undisturbed)
 
 
-def test_other_devices_go_on_with_it(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
-    folder = tmp_path / "bench"
-    with pytest.raises(KeyboardInterrupt):
-        run_bench(load_suite(suite), folder, progress=stop_at(2, Step, KeyboardInterrupt(), []))
+def test_other_devices_go_on_with_it(suite: str, folder: Path, undisturbed: Bench) -> None:
+    interrupted(load_suite(suite), folder, 2, Step)
     resume_bench(folder, devices=["local", "local"])
     bench = open_bench(folder)
     assert bench.devices == ("local", "local")
     assert all_found(bench) == all_found(undisturbed)
 
 
-def test_one_process_at_a_time(suite: str, tmp_path: Path) -> None:
-    folder = tmp_path / "bench"
+def test_one_process_at_a_time(suite: str, folder: Path) -> None:
     seen: list[str] = []
 
     def watch(progress: BatchProgress) -> None:
@@ -242,12 +241,12 @@ def test_a_folder_is_not_taken_twice(suite: str, tmp_path: Path, undisturbed: Be
         run_bench(load_suite(suite), tmp_path)
 
 
-def test_what_cannot_be_run_is_noted_and_tried_again(suite: str, tmp_path: Path) -> None:
+def test_what_cannot_be_run_is_noted_and_tried_again(suite, folder, tmp_path) -> None:
     with Path(suite).open("a") as file:
         file.write(OTHER_PAIR)
     both = load_suite(suite).narrowed(pairs=["LeNet 5", "other"], strategies=["short"], repeats=1)
     both = both.model_copy(update={"pairs": both.pairs[::-1]})  # the one that fails comes first
-    folder, seen = tmp_path / "bench", []
+    seen: Seen = []
     with pytest.raises(UsageError, match=r"other\.tflite; correct"):
         run_bench(both, folder)
     assert not folder.exists()
@@ -269,11 +268,10 @@ def test_what_cannot_be_run_is_noted_and_tried_again(suite: str, tmp_path: Path)
     assert states(bench) == ["finished", "finished"]
 
 
-def test_a_device_that_fails_ends_the_bench(suite: str, tmp_path: Path, undisturbed: Bench) -> None:
+def test_a_device_that_fails_ends_the_bench(suite: str, folder: Path, undisturbed: Bench) -> None:
     def away(device: Any, ask: Any) -> Any:
         raise UnreachableError(f"{device.name} is away")
 
-    folder = tmp_path / "bench"
     with pytest.raises(UnreachableError, match="local is"):
         run_bench(load_suite(suite), folder, connect=away)
     bench = open_bench(folder)
@@ -296,14 +294,8 @@ def test_an_unknown_device_is_reported_before_anything_is_made(suite: str, tmp_p
         pytest.param(Step, id="within a cell"),
     ],
 )
-def test_a_model_that_changed_meanwhile_is_refused(
-    suite: str, tmp_path: Path, stopped_at: type
-) -> None:
-    folder = tmp_path / "bench"
-    with pytest.raises(KeyboardInterrupt):
-        run_bench(
-            load_suite(suite), folder, progress=stop_at(2, stopped_at, KeyboardInterrupt(), [])
-        )
+def test_a_model_that_changed_meanwhile_is_refused(suite, folder, tmp_path, stopped_at) -> None:
+    interrupted(load_suite(suite), folder, 2, stopped_at)
     with (tmp_path / "deployed.tflite").open("ab") as file:
         file.write(b"\0" * 16)
     with pytest.raises(UsageError, match=r"changed; .*--force"):
@@ -325,9 +317,7 @@ def test_a_model_that_changed_meanwhile_is_refused(
         ('{"format": 2}', StoreError, "format 2"),
     ],
 )
-def test_what_is_no_bench_is_reported(
-    tmp_path: Path, text: str | None, error: type[Exception], words: str
-) -> None:
+def test_what_is_no_bench_is_reported(folder, tmp_path, text, error, words) -> None:
     if text is not None:
         (tmp_path / "bench.json").write_text(text)
     with pytest.raises(error, match=words):
@@ -342,13 +332,11 @@ def test_it_says_in_json_what_it_was_run_from(undisturbed: Bench) -> None:
     assert said["suite"] == undisturbed.suite.model_dump(mode="json")
 
 
-def test_a_changed_model_is_made_and_searched(suite: str, tmp_path: Path) -> None:
+def test_a_changed_model_is_made_and_searched(suite: str, folder: Path) -> None:
     with Path(suite).open("a") as file:
         file.write(CHANGED_PAIR)
     one = load_suite(suite).narrowed(pairs=["changed"])
-    folder = tmp_path / "bench"
-    with pytest.raises(KeyboardInterrupt):
-        run_bench(one, folder, progress=stop_at(2, Stage, KeyboardInterrupt(), []))
+    interrupted(one, folder, 2, Stage)
     made = folder / "models" / "changed.onnx"
     content = made.read_bytes()
     assert content != (DEMO / "original.onnx").read_bytes()

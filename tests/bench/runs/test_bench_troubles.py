@@ -1,45 +1,23 @@
 """What can go wrong around a bench's cells: devices that change, full disks, torn beginnings."""
 
 import errno
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benches import demo_suite
 from campaigns import found_in
 
 from edgeflare.campaign import BatchProgress, Notice, Stage, Step
 from edgeflare.devices import fingerprint
 from edgeflare.errors import DiskFullError, StoreError, UnreachableError, UsageError
 from edgeflare.store import Store
-from edgeflare_bench import Bench, Suite, load_suite, open_bench, resume_bench
+from edgeflare_bench import Bench, open_bench, resume_bench
 from edgeflare_bench.cells import write_bench
 from edgeflare_bench.run import run_bench
 
-SUITE = """
-name = "small"
-seeds = 2
-repeats = 2
-max_queries = 10
-
-[[pairs]]
-name = "LeNet 5"
-original = { path = "{demo}/original.onnx" }
-DEPLOYED
-seeds = { path = "{demo}/seeds.npz" }
-
-[[strategies]]
-name = "short"
-"""
-SHIPPED = 'deployed = { path = "{demo}/deployed.tflite" }'
-MADE = "perturb = { percent = 50, by = 0.5, seed = 3 }"
+SUITE = demo_suite(max_queries=10)
 CHANGED = r"local is not what it was in other cells of LeNet 5: kernel was .*, is 99\.0"
-
-
-def suite(home: Path, deployed: str = SHIPPED) -> Suite:
-    path = home / "suite.toml"
-    path.write_text(SUITE.replace("DEPLOYED", deployed))
-    return load_suite(str(path))
 
 
 def update_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +38,7 @@ def interrupted(told: type, home: Path) -> Path:
 
     folder = home / "bench"
     with pytest.raises(KeyboardInterrupt):
-        run_bench(suite(home), folder, progress=watch)
+        run_bench(SUITE, folder, progress=watch)
     return folder
 
 
@@ -79,9 +57,7 @@ def away(device: Any, ask: Any) -> Any:
         pytest.param(Step, marks=pytest.mark.extended, id="while seeds are stored"),
     ],
 )
-def test_a_device_that_changed_between_cells_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: type
-) -> None:
+def test_a_device_that_changed_between_cells_is_refused(tmp_path, monkeypatch, told) -> None:
     folder = interrupted(told, tmp_path)
     with monkeypatch.context() as patch:
         update_kernel(patch)
@@ -95,9 +71,7 @@ def test_a_device_that_changed_between_cells_is_refused(
 
 
 @pytest.mark.extended
-def test_with_force_it_goes_on_and_says_so_for_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_force_it_goes_on_and_says_so_for_good(tmp_path, monkeypatch) -> None:
     folder = interrupted(Stage, tmp_path)
     update_kernel(monkeypatch)
     told: list[str] = []
@@ -115,31 +89,27 @@ def test_with_force_it_goes_on_and_says_so_for_good(
 
 
 @pytest.mark.extended
-def test_a_device_that_changes_while_the_bench_runs_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_changes_while_the_bench_runs_ends_it(tmp_path, monkeypatch) -> None:
     def watch(progress: BatchProgress) -> None:
         if progress.number == 2 and progress.event is None:
             update_kernel(monkeypatch)
 
     with pytest.raises(UsageError, match=CHANGED):
-        run_bench(suite(tmp_path), tmp_path / "bench", progress=watch)
+        run_bench(SUITE, tmp_path / "bench", progress=watch)
     bench = open_bench(tmp_path / "bench")
     assert [bench.state(cell) for cell in bench.cells] == ["finished", "missing"]
     assert len(found_in(bench.campaign(bench.cells[0]))) == 2
 
 
-def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(tmp_path, monkeypatch) -> None:
     folder = tmp_path / "bench"
     with monkeypatch.context() as patch:
         patch.setattr("edgeflare.campaign.batch.write_durably", full)
         with pytest.raises(DiskFullError, match="nothing could") as told:
-            run_bench(suite(tmp_path), folder)
+            run_bench(SUITE, folder)
     assert "resume" not in str(told.value)
     with pytest.raises(UnreachableError):  # it begins in the same folder
-        run_bench(suite(tmp_path), folder, connect=away)
+        run_bench(SUITE, folder, connect=away)
     assert open_bench(folder).suite.name == "small"
 
 
@@ -147,7 +117,7 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing_to_resume(
 def test_a_disk_that_is_full_later_says_how_to_resume_the_bench(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    write_bench(Bench(tmp_path, suite(tmp_path), ("local",)))
+    write_bench(Bench(tmp_path, SUITE, ("local",)))
     monkeypatch.setattr(f"{place}.write_durably", full)
     with pytest.raises(DiskFullError, match=f"resume {tmp_path}`"):
         resume_bench(tmp_path, devices=["local", "local"])
@@ -165,7 +135,7 @@ def test_what_a_kill_at_the_start_left_is_no_obstacle(tmp_path: Path) -> None:
     folder = tmp_path / "bench"
     torn = _killed_at_the_start(folder)
     with pytest.raises(UnreachableError):
-        run_bench(suite(tmp_path), folder, connect=away)
+        run_bench(SUITE, folder, connect=away)
     assert not torn.exists()
     assert open_bench(folder).suite.name == "small"
 
@@ -173,33 +143,29 @@ def test_what_a_kill_at_the_start_left_is_no_obstacle(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "make", [lambda path: path.write_bytes(b"x"), lambda path: path.mkdir()], ids=["file", "folder"]
 )
-def test_what_is_the_user_s_is_not_taken_for_a_leftover(
-    tmp_path: Path, make: Callable[[Path], Any]
-) -> None:
+def test_what_is_the_user_s_is_not_taken_for_a_leftover(tmp_path, make) -> None:
     folder = tmp_path / "bench"
     folder.mkdir()
     mine = folder / ".new-notes"
     make(mine)
     with pytest.raises(UsageError, match="empty folder"):
-        run_bench(suite(tmp_path), folder, connect=away)
+        run_bench(SUITE, folder, connect=away)
     assert mine.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_not_a_cell_s_own_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_is_not_a_cell_s_own_failure(tmp_path, monkeypatch) -> None:
     def read_only(path: Path, data: bytes) -> None:
         raise OSError(errno.EROFS, "Read-only file system", str(path))
 
     monkeypatch.setattr("edgeflare_bench.made_models.write_durably", read_only)
     with pytest.raises(StoreError, match=r"LeNet-5\.onnx .*Read-only"):
-        run_bench(suite(tmp_path, MADE), tmp_path / "bench")
+        run_bench(
+            demo_suite(pair={"deployed": None, "perturb": {"percent": 50}}), tmp_path / "bench"
+        )
     assert open_bench(tmp_path / "bench").failed == {}
 
 
-def test_devices_are_told_the_cell_that_uses_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_devices_are_told_the_cell_that_uses_them(tmp_path, monkeypatch) -> None:
     abouts = []
 
     def open_device(device: Any, *args: Any, lease: Any, **options: Any) -> Any:
@@ -208,6 +174,6 @@ def test_devices_are_told_the_cell_that_uses_them(
 
     monkeypatch.setattr("edgeflare.campaign.fleet.open_device", open_device)
     with pytest.raises(UnreachableError):
-        run_bench(suite(tmp_path), tmp_path / "bench")
+        run_bench(SUITE, tmp_path / "bench")
     (about,) = abouts
     assert "campaign LeNet-5/short/0" in about

@@ -72,5 +72,5 @@ def test_options_of_class_scores_are_refused_before_any_seed_is_asked(home, tmp_
         home=home,
     )
     assert ran.code != 0
-    assert "class scores; leave" in ran.err
+    assert "crossing mutants" in ran.err
     assert not (tmp_path / "refused").exists()

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
-from command import DEMO
+from benches import demo_suite
 from rich.console import Console
 from shown_numbers import numbers
 
@@ -18,24 +18,13 @@ from edgeflare.cli.display.progress import (
     found,
 )
 from edgeflare.cli.terminal import StopSignal
-from edgeflare_bench import Suite, run_bench
+from edgeflare_bench import run_bench
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[BatchProgress]]:
     """A bench of two cells with what it reported."""
-    pair = {
-        "name": "demo",
-        "original": {"path": DEMO / "original.onnx"},
-        "deployed": {"path": DEMO / "deployed.tflite"},
-        "seeds": {"path": DEMO / "seeds.npz"},
-    }
-    suite = Suite.model_validate(
-        {
-            "name": "tiny", "seeds": 3, "repeats": 2, "max_queries": 200, "timeout_s": 0,
-            "pairs": [pair], "strategies": [{"name": "dflare"}],
-        }
-    )  # fmt: skip
+    suite = demo_suite({"name": "dflare"}, seeds=3, max_queries=200, timeout_s=0)
     told: list[BatchProgress] = []
     return run_bench(suite, tmp_path_factory.mktemp("bench") / "b", progress=told.append), told
 
