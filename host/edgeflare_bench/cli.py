@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.flags import Flag, FlagsOfCampaign, Typed
+from edgeflare._internal.text import counted
 from edgeflare.cli.options import Force, Json, command
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
@@ -218,7 +219,7 @@ def _run(
     if not json:
         echo_err(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
     if report.failed:
-        cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
+        cells = counted(len(report.failed), "cell")
         echo_err(f"edgeflare: {cells} can't be run, see above; once that is mended: {again}")
         raise typer.Exit(_FAILED)
 

@@ -201,5 +201,5 @@ def test_a_survey_that_cannot_be_is_refused_before_anything_runs(flags, words, t
 
 
 def test_a_required_flag_that_is_missing_is_told_by_its_name() -> None:
-    with pytest.raises(UsageError, match="^--base is missing"):
+    with pytest.raises(UsageError, match=r"^--base is missing"):
         settings_from(BaseSettings, {}, "analysis regression")
