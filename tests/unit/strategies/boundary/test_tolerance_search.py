@@ -90,5 +90,5 @@ def test_scores_of_classes_are_compared_by_the_tolerance_where_the_oracle_does()
     [{"tied_classes": 3}, {"crossing": "mutants"}, {"gradients": True}, {"candidates": 2}],
 )
 def test_options_of_a_boundary_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="means nothing"):
+    with pytest.raises(UsageError, match="a boundary between classes"):
         models().search("boundary", photographs(1)[0], **options)
