@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare._internal.text import capitalized
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.analysis.limits import check_limits
@@ -128,7 +129,7 @@ class RateChange:
 
 
 @dataclass(frozen=True)
-class BaseComparison:
+class BaseComparison(JsonRecord):
     """A campaign compared with an earlier one, the `base`, seed by seed, by the `measure`.
 
     The second of the `duel` is `PRESENT`. `kind` is the name of that of the answers; `rates` are
@@ -141,7 +142,7 @@ class BaseComparison:
     duel: Duel
     rates: tuple[RateChange, ...]
 
-    @property
+    @in_json
     def checks(self) -> list[Check]:
         """What makes a night red, and what doesn't."""
         kind = kind_named(self.kind)
