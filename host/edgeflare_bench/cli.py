@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field
 
 from edgeflare._internal.files import new_folder_name
 from edgeflare._internal.flags import Flag, FlagsOfCampaign, Typed
+from edgeflare._internal.records import jsonable
+from edgeflare._internal.text import counted
 from edgeflare.cli.options import Force, Json, command
 from edgeflare.cli.terminal import echo_err, with_exit_codes
 
@@ -218,7 +220,7 @@ def _run(
     if not json:
         echo_err(f"\nEverything is in {folder}; the report is {folder / 'report.md'}")
     if report.failed:
-        cells = "1 cell" if len(report.failed) == 1 else f"{len(report.failed)} cells"
+        cells = counted(len(report.failed), "cell")
         echo_err(f"edgeflare: {cells} can't be run, see above; once that is mended: {again}")
         raise typer.Exit(_FAILED)
 
@@ -277,8 +279,8 @@ def print_bench(report: "BenchReport", as_json: bool, *, searches: bool = False)
     from edgeflare.cli.display.tables import print_result
     from edgeflare_bench import bench_summary
 
-    def values() -> dict[str, Any]:
+    def values() -> Any:
         every = {"searches": [row.to_json() for row in report.searches]} if searches else {}
-        return report.to_json() | every
+        return jsonable(report.to_json() | every)
 
     print_result(as_json, values, lambda: bench_summary(report, searches=searches))

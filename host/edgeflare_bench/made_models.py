@@ -63,7 +63,8 @@ def perturb_weights(model: Path, out: Path, *, percent: float, by: float, seed: 
         raise UsageError(f"percent is {percent}, but a share of the weights lies in 0 to 100")
     if not math.isfinite(by):
         raise UsageError(f"by is {by}, but weights are changed by a finite share, such as 0.1")
-    onnx, numpy_helper = _onnx()
+    onnx = extras.onnx("changing a model's weights")
+    numpy_helper = onnx.numpy_helper
     graph_file = _loaded(onnx, model)
     tensors = [
         tensor
@@ -84,19 +85,14 @@ def perturb_weights(model: Path, out: Path, *, percent: float, by: float, seed: 
     ends = np.cumsum([array.size for array in arrays])[:-1]
     for tensor, array, values in zip(tensors, arrays, np.split(weights, ends), strict=True):
         tensor.CopyFrom(numpy_helper.from_array(values.reshape(array.shape), tensor.name))
-    _write(out, graph_file.SerializeToString(deterministic=True))
+    with translate_errors(out.parent, resumable=False):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(out, graph_file.SerializeToString(deterministic=True))
     return int(changed.size)
 
 
-def _onnx() -> tuple[Any, Any]:
-    onnx = extras.onnx("changing a model's weights")
-    return onnx, onnx.numpy_helper
-
-
 def _loaded(onnx: Any, path: Path) -> Any:
-    unparsable = import_module(
-        "google.protobuf.message"
-    ).DecodeError  # comes with onnx; has no types
+    unparsable = import_module("google.protobuf.message").DecodeError  # comes with onnx
     try:
         model = onnx.load_model(path, format="protobuf")
     except FileNotFoundError as error:
@@ -108,9 +104,3 @@ def _loaded(onnx: Any, path: Path) -> Any:
     if not model.graph.node:
         raise UsageError(f"{path} is no ONNX file: there is no graph in it")
     return model
-
-
-def _write(path: Path, content: bytes) -> None:
-    with translate_errors(path.parent, resumable=False):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_durably(path, content)

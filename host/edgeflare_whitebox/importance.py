@@ -279,6 +279,10 @@ class ImportanceOptions(TypedDict, total=False):
     random_seed: int
 
 
+def _stated(number: int = IMPORTANT_UNITS, random_seed: int = 0) -> tuple[int, int]:
+    return number, random_seed
+
+
 def importance_of_layers(
     path: Path,
     graph: ModelGraph,
@@ -293,13 +297,13 @@ def importance_of_layers(
 
     `profile` are the profiling inputs, such as training inputs, with their `labels` (None where
     there is none); those that the model decides differently don't count. `sets` are test inputs by
-    names. `options` are those of `ImportanceOptions`. A few
-    activations at a time are held, and of the profile the important units' activations.
+    names. `options` are those of `ImportanceOptions`. A few activations at a time are held, and of
+    the profile the important units' activations.
 
     Raises UsageError as `RelevanceModel` and its `relevances`, without scikit-learn, and where a
     layer has no finite activations; ModelError as `total_relevance`.
     """
-    number, random_seed = options.get("number", IMPORTANT_UNITS), options.get("random_seed", 0)
+    number, random_seed = _stated(**options)  # TypeError for another one
     model = RelevanceModel(path, graph)
     relevance, counted = total_relevance(model, spec, zip(profile(), labels, strict=True), layers)
     digest = model_digest(path)

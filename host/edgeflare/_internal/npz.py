@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from edgeflare.errors import UsageError
 
 
-def read_npz(path: Path, what: str, named: str, most_bytes: int) -> dict[str, NDArray[Any]]:
+def read_npz(path: Path, what: str, keywords: str, most_bytes: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of an `.npz` file by name.
 
-    `what` is in it, and `named` how numpy.savez is told of its arrays, in messages. It may have `most_bytes`, packed
-    and unpacked together. Raises UsageError for a file that can't be read, is too large, is damaged
-    or has pickled objects.
+    In messages `what` is in it, and `keywords` are those by which numpy.savez writes one. It may
+    have `most_bytes`, packed and unpacked together. Raises UsageError for a file that can't be
+    read, is too large, is damaged or has pickled objects.
     """
-    advice = f"write it with numpy.savez(FILE, {named})"
+    advice = f"write it with numpy.savez(FILE, {keywords})"
     try:
         if not path.is_file():
             raise UsageError(f"there is no file {path} with the {what}; {advice}")

@@ -44,8 +44,9 @@ class Analysis(Protocol[S, R]):
     `about` is its command's help. `settings` is a pydantic model, in whose annotations
     `edgeflare.campaign.settings.flags.Flag` states flags; `result` is a frozen dataclass of numbers and
     codes, which is stored as JSON. With the `scope` "campaigns" it takes several, with "folder" one that
-    may be no campaign's; what it returns isn't stored then. One that is `exclusive` has the campaign locked while it runs, so that nobody else
-    writes to it; others may be run while the campaign runs. The result of one that isn't `stored` is
+    may be no campaign's; what it returns isn't stored then. One that is `exclusive` has the campaign
+    locked while it runs, so that nobody else writes to it; others may be run while the campaign
+    runs. The result of one that isn't `stored` is
     printed alone; what it keeps in case it is interrupted is deleted when it ends. With ``in_reports``
     false it is stored, but reports tell it elsewhere.
 
@@ -137,8 +138,9 @@ def run_as(
         stated = plugin.settings.model_validate(settings)
     except ValidationError as error:
         raise UsageError(problems_of(error, f"analysis {name}")) from error
-    if not isinstance(folder, Path):
-        return _run(plugin, name, list(folder), stated, context)[0]
+    if not isinstance(folder, Path) or getattr(plugin, "scope", "campaign") != "campaign":
+        folders = [folder] if isinstance(folder, Path) else [*folder]
+        return _run(plugin, name, folders, stated, context)[0]
     with Store.open(folder.absolute()) as store:
         exclusive = getattr(plugin, "exclusive", False)
         with CampaignLock(store.folder) if exclusive else nullcontext():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import product
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,7 +231,8 @@ def answer_figures(store: Store) -> Any:
     return store.kind.figures(seeds, _triggers(store), store.campaign)
 
 
-class KindRate(NamedTuple):
+@dataclass(frozen=True)
+class KindRate:
     """How many `objects` on the seeds differ as a limit's rule counts them.
 
     `low` and `high` bound the share with 95 % confidence, two-sided; that objects of one seed are

@@ -119,8 +119,8 @@ def difference_text(
 ) -> str | None:
     """Return how two answers differ: ``lost class 3 (0.62 against 0.47)``, or their distance.
 
-    Numbers are the original's against the deployed model's. Of detections one may be NaN or
-    infinite. None of scores, transcripts, and where an answer is missing.
+    Numbers are the original's against the deployed model's. Of detections of which one is NaN or
+    infinite it says that alone. None of scores, transcripts, and where an answer is missing.
     """
     if original is None or deployed is None:
         return None

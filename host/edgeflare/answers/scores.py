@@ -11,7 +11,7 @@ from edgeflare._internal.text import percent_text
 from edgeflare.answers.kind import AnswerKind
 from edgeflare.answers.parts import Card, Margins, Name, Pieces, decision_of
 from edgeflare.types import Decision, Scores
-from edgeflare.words.answers import OF_SCORES, SCORE_TASKS, SCORES_NOT_FINITE
+from edgeflare.words.answers import A_CLASS, OF_SCORES, SCORES_NOT_FINITE
 
 _TOLD = 3
 _SHOWN = 5
@@ -22,7 +22,7 @@ class ScoresKind(AnswerKind[Scores]):
     """A deviation is another top-1 class."""
 
     name = "scores"
-    tasks = SCORE_TASKS
+    tasks = {"classification": A_CLASS}
     noun = "scores of classes"
     outputs: ClassVar[tuple[str, ...]] = (
         "probabilities",

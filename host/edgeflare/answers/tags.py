@@ -5,14 +5,14 @@ from typing import Any
 
 from edgeflare.answers.detections.kind import DetectionsKind
 from edgeflare.answers.scores import SCORES
-from edgeflare.words.answers import OF_TAGS, TAG_TASKS
+from edgeflare.words.answers import ANY_CLASSES, OF_TAGS
 
 
 class TagsKind(DetectionsKind):
     """A class is the same object in any answer, whatever its box."""
 
     name = "tags"
-    tasks = TAG_TASKS
+    tasks = {"multi-label": ANY_CLASSES}
     noun = "several labels"
     outputs = ("tags", "tag-logits")
     located = False

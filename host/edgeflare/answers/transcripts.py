@@ -108,8 +108,8 @@ def transcript_diff(
 ) -> tuple[Parts, Parts, WordChanges] | None:
     """Return two transcripts in parts, and the words in which they differ, in their order.
 
-    None unless both answers are transcripts. Words are aligned with the fewest substitutions, insertions and deletions. Raises UsageError
-    where RapidFuzz is missing.
+    None unless both answers are transcripts. Words are aligned with the fewest substitutions,
+    insertions and deletions. Raises UsageError where RapidFuzz is missing.
     """
     if not (isinstance(original, Transcript) and isinstance(deployed, Transcript)):
         return None

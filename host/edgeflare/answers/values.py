@@ -37,10 +37,11 @@ from edgeflare.document import KeyFigure
 from edgeflare.statistics import Spread, median, spread
 from edgeflare.types import Task, ValueMeasure, ValueRules, Values
 from edgeflare.words.answers import (
+    A_DIRECTION,
+    A_MAP,
     GALLERY_NO_TOLERANCE,
     MEAN_IOU,
     OF_VALUES,
-    VALUE_TASKS,
     VALUES_OF_SHAPE,
     distance_figure,
     distance_is,
@@ -158,7 +159,7 @@ class ValuesKind(AnswerKind[Values]):
     """A deviation is a distance beyond a tolerance."""
 
     name = "values"
-    tasks = VALUE_TASKS
+    tasks = {"dense": A_MAP, "embedding": A_DIRECTION, "vector": "numbers"}
     noun = "values"
     is_measured = True
     takes_tolerance = True

@@ -151,6 +151,7 @@ class Trigger(LabelledInput):
 
     `sample` and the seed input it was found from, `seed`, are raw: uint8 [height, width, channels],
     or mono float32 [samples] of audio. `label` is the seed's true class index where it is known.
+    `replica` is the device where each searched from every seed, else "".
     `original` and `deployed` are both models' answers to `sample`, with the class indices they give
     (None of transcripts). `margin` is the smaller of both models' margins (top-1 minus top-2
     probability); `l2` and `linf` are distances to the seed, see `edgeflare.metrics`.

@@ -48,9 +48,11 @@ def _no_folder(name: str) -> Path:
 class RunContext:
     """What a campaign or an analysis may use beside its settings.
 
-    The first five are `CampaignOptions`. An analysis has a `folder` for campaigns of its own, below its campaign's, by a name; `batch`,
-    which is told of campaigns that it runs one after the other; and `resume`, what was finished before it was interrupted: what it puts there is stored at once, and is there
-    again when it is run anew with the same settings. Keys are texts, values JSON.
+    The first five are `CampaignOptions`. An analysis has a `folder` for campaigns of its own, below
+    its campaign's, by a name; `batch`, to which it reports campaigns that it runs one after the
+    other; and `resume`, what was finished before it was interrupted: what it puts there is stored
+    at once, and is there again when it is run anew with the same settings. Keys are texts, values
+    JSON.
     """
 
     progress: Progress = silent

@@ -43,7 +43,7 @@ Priority: TypeAlias = Callable[[Iterable[SeedInput]], NDArray[np.float64]]
 
 _WHOSE = "the original model"
 _FOR_IMAGES = ("size", "resize")
-_FAUDIO_IS_STATED = ("cut", "resample")
+_FOR_AUDIO = ("cut", "resample")
 
 
 def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
@@ -59,7 +59,7 @@ def seed_source(config: CampaignConfig, original: OriginalModel) -> SeedSource:
     audio = expected_audio(config, original)
     check_operators(config.search.operators, "image" if audio is None else "audio")
     if audio is None:
-        _refuse(seeds, _FAUDIO_IS_STATED, "audio", "images")
+        _refuse(seeds, _FOR_AUDIO, "audio", "images")
     else:
         _refuse(seeds, _FOR_IMAGES, "images", "audio")
     check_search_options(config, stated_task(config, original.decoder), audio=audio is not None)

@@ -213,7 +213,9 @@ def settings_from(kind: type[S], given: Mapping[str, Any], source: str) -> S:
         for flag in flags_in(field):
             value = given.get(flag.parameter)
             if value not in (None, [], ()):
-                values[field_name], names[field_name] = value, flag.name
+                values[field_name] = value
+            if field_name in values or field.is_required():
+                names.setdefault(field_name, flag.name)
         if (campaign := _flags_of_campaign(field)) is not None:
             flags = _of_campaign(campaign.names, campaign.without, campaign.changed)
             values[field_name] = typed(

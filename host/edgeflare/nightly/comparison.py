@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare._internal.text import capitalized
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.analysis.limits import check_limits
@@ -26,7 +27,7 @@ from edgeflare.campaign.settings.flags import Flag
 from edgeflare.document import Item, Listing, Section
 from edgeflare.nightly.history import Baseline
 from edgeflare.nightly.night import Check, Identity
-from edgeflare.store import Store
+from edgeflare.store import Store, folder_at
 from edgeflare.words import nightly as words
 from edgeflare.words.ranking import measure_text, pair_verdict
 
@@ -103,8 +104,8 @@ def replay_checks(
 class BaseSettings(BaseModel):
     """The campaign that a later one is compared with; `called` is what reports call it."""
 
-    base: Annotated[Path, Flag("--base", metavar="CAMPAIGN")] = Field(
-        description="The earlier campaign, such as the last green night's."
+    base: Annotated[Path, Flag("--base", metavar="CAMPAIGN", parser=folder_at)] = Field(
+        description="The earlier campaign, such as the last green night's; needed."
     )
     called: str = ""
 
@@ -128,7 +129,7 @@ class RateChange:
 
 
 @dataclass(frozen=True)
-class BaseComparison:
+class BaseComparison(JsonRecord):
     """A campaign compared with an earlier one, the `base`, seed by seed, by the `measure`.
 
     The second of the `duel` is `PRESENT`. `kind` is the name of that of the answers; `rates` are
@@ -141,7 +142,7 @@ class BaseComparison:
     duel: Duel
     rates: tuple[RateChange, ...]
 
-    @property
+    @in_json
     def checks(self) -> list[Check]:
         """What makes a night red, and what doesn't."""
         kind = kind_named(self.kind)
@@ -189,23 +190,23 @@ REGRESSION = _Regression()
 def _kind_rates(before: Store, now: Store) -> Iterator[RateChange]:
     """Yield how many objects on the seeds differ, by each of the kind's rules, where any does."""
     for rule in now.kind.checks():
-        was, rate = kind_rate(before, rule), kind_rate(now, rule)
-        if was is not None and rate is not None and rate.differing:
-            yield RateChange(rule.key, was, rate)
+        earlier, present = kind_rate(before, rule), kind_rate(now, rule)
+        if earlier is not None and present is not None and present.differing:
+            yield RateChange(rule.key, earlier, present)
 
 
 def _survey_rates(before: Store, now: Store) -> Iterator[RateChange]:
     """Yield how many inputs of the surveys deviate; nothing where one campaign has none."""
     surveys = [survey_figures(store) for store in (before, now)]
     rates = [survey.overall for survey in surveys if survey is not None]
-    was, rate = (
+    earlier, present = (
         None if one is None else KindRate(one.deviations, one.inputs, one.low, one.high, ())
         for one in (rates if len(rates) == 2 else (None, None))
     )
-    if was is not None and rate is not None:
+    if earlier is not None and present is not None:
         settings = [_survey_settings(store) for store in (before, now)]
         comparable = not all(settings) or settings[0] == settings[1]
-        yield RateChange("", was, rate, comparable=comparable)
+        yield RateChange("", earlier, present, comparable=comparable)
 
 
 def identity_of(store: Store, search: SearchConfig) -> Identity:

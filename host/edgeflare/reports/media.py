@@ -72,7 +72,8 @@ def spectrograms(seed: Sample, trigger: Sample, rate: int) -> tuple[Shades, Shad
 
     Seed and trigger from -80 dB to 0 dB, which is the loudest point of both; the difference is the
     trigger's level less the seed's, -40 dB to 40 dB. From left to right all seconds of the longer,
-    which silence follows in the shorter; upwards from 0 Hz to half the rate. Power of a Hann window of about 25 ms each 10 ms, averaged over what falls into one point.
+    which silence follows in the shorter; upwards from 0 Hz to half the rate. Power of a Hann window
+    of about 25 ms each 10 ms, averaged over what falls into one point.
     """
     length = max(seed.size, trigger.size)
     powers = [_powers(sample, length, rate) for sample in (seed, trigger)]

@@ -75,16 +75,11 @@ OF_TAGS = OF_DETECTIONS._replace(
 )
 
 # What models answer with, by --task
-SCORE_TASKS: Mapping[str, str] = {"classification": "a score for each class, of which one is meant"}
-TAG_TASKS: Mapping[str, str] = {
-    "multi-label": "a score for each class, of which any number may be meant"
-}
-DETECTION_TASKS: Mapping[str, str] = {"detection": "boxes with classes and scores"}
-VALUE_TASKS: Mapping[str, str] = {
-    "dense": "a map: a label or a value for each pixel",
-    "embedding": "a vector that is compared by its direction",
-    "vector": "numbers",
-}
+A_CLASS = "a score for each class, of which one is meant"
+ANY_CLASSES = "a score for each class, of which any number may be meant"
+BOXES = "boxes with classes and scores"
+A_MAP = "a map: a label or a value for each pixel"
+A_DIRECTION = "a vector that is compared by its direction"
 TEXT_MODELS = "models that return text"
 
 # What the built-in oracles compare

@@ -1,4 +1,4 @@
-"""Why a search of one seed found nothing, in words that reports can group."""
+"""Why a search of one seed found nothing, in words that reports can group; what of a campaign is damaged."""
 
 import math
 from collections.abc import Mapping, Sequence

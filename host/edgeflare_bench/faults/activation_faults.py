@@ -41,7 +41,7 @@ class _Layer(NamedTuple):
 
 
 def _layer(
-    original: Original, edit: GraphEdit, given: Parameters, *, spatial: bool = False
+    original: Original, edit: GraphEdit, fault: Parameters, *, spatial: bool = False
 ) -> _Layer:
     names = edit.activations()
     seen = observe(original.model, names, original.inputs[:_NATURAL])
@@ -50,7 +50,7 @@ def _layer(
     if spatial:
         maps = [one for one in names if one not in states and seen[one].ndim == 4]
         names = [one for one in maps if min(seen[one].shape[2:]) > 1]
-    name = chosen(names, given.layer, "activation of that shape")
+    name = chosen(names, fault.layer, "activation of that shape")
     axis = 1 if seen[name].ndim in {3, 4} and name not in states else -1
     values = seen[name]
     return _Layer(name, values.shape, axis, float(values.min()), float(values.max()))
@@ -62,10 +62,10 @@ def _combined(edit: GraphEdit, layer: _Layer, kind: str, values: Any) -> None:
     edit.change(layer.tensor, lambda name: edit.add(kind, name, constant))
 
 
-def wraps(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def wraps(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """An activation above a limit wraps round to negative numbers, as in an integer overflow."""
-    layer = _layer(original, edit, given)
-    limit = layer.reach * (1.1 - 0.8 * given.strength)
+    layer = _layer(original, edit, fault)
+    limit = layer.reach * (1.1 - 0.8 * fault.strength)
 
     def make(name: str) -> str:
         top, span = edit.constant(limit), edit.constant(2 * limit)
@@ -75,10 +75,10 @@ def wraps(original: Original, edit: GraphEdit, given: Parameters) -> None:
     edit.change(layer.tensor, make)
 
 
-def flushes(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def flushes(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """An activation above a limit becomes 0."""
-    layer = _layer(original, edit, given)
-    limit = layer.reach * (1.1 - 0.8 * given.strength)
+    layer = _layer(original, edit, fault)
+    limit = layer.reach * (1.1 - 0.8 * fault.strength)
 
     def make(name: str) -> str:
         over = edit.add("Greater", edit.add("Abs", name), edit.constant(limit))
@@ -87,15 +87,15 @@ def flushes(original: Original, edit: GraphEdit, given: Parameters) -> None:
     edit.change(layer.tensor, make)
 
 
-def narrow_calibration(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def narrow_calibration(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """Every activation saturates at a share of its natural range."""
-    share = 1 - 0.85 * given.strength
+    share = 1 - 0.85 * fault.strength
     _calibrated(original, edit, original.inputs[:_NATURAL], share)
 
 
-def wrong_calibration(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def wrong_calibration(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """Every activation saturates at its range on inputs that are darker than the natural ones."""
-    gain = 1 - 0.9 * given.strength
+    gain = 1 - 0.9 * fault.strength
     dark = original.from_pixels(original.to_pixels(original.inputs[:_NATURAL]) * gain)
     _calibrated(original, edit, dark, 1.0)
 
@@ -113,61 +113,61 @@ def _clip(edit: GraphEdit, tensor: str, low: float, high: float) -> None:
     edit.change(tensor, lambda name: edit.add("Clip", name, *map(edit.constant, (low, high))))
 
 
-def _factor(given: Parameters) -> float:
-    return 1 + 4 * given.strength if given.place < 0.5 else 1 - 0.95 * given.strength
+def _factor(fault: Parameters) -> float:
+    return 1 + 4 * fault.strength if fault.place < 0.5 else 1 - 0.95 * fault.strength
 
 
-def _one_channel(layer: _Layer, given: Parameters, value: float, others: float) -> Any:
+def _one_channel(layer: _Layer, fault: Parameters, value: float, others: float) -> Any:
     channels = layer.shape[layer.axis]
     values = np.full(channels, others)
-    values[min(int(given.channel * channels), channels - 1)] = value
+    values[min(int(fault.channel * channels), channels - 1)] = value
     return layer.along_channels(values)
 
 
-def channel_scale(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def channel_scale(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """One channel has a wrong scale."""
-    layer = _layer(original, edit, given)
-    _combined(edit, layer, "Mul", _one_channel(layer, given, _factor(given), 1))
+    layer = _layer(original, edit, fault)
+    _combined(edit, layer, "Mul", _one_channel(layer, fault, _factor(fault), 1))
 
 
-def layer_scale(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def layer_scale(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """One layer has a wrong scale."""
-    layer = _layer(original, edit, given)
-    _combined(edit, layer, "Mul", _factor(given))
+    layer = _layer(original, edit, fault)
+    _combined(edit, layer, "Mul", _factor(fault))
 
 
-def _offset(layer: _Layer, given: Parameters) -> float:
-    sign = 1 if given.place < 0.5 else -1
-    return sign * given.strength * (layer.high - layer.low)
+def _offset(layer: _Layer, fault: Parameters) -> float:
+    sign = 1 if fault.place < 0.5 else -1
+    return sign * fault.strength * (layer.high - layer.low)
 
 
-def channel_zero_point(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def channel_zero_point(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """One channel has a wrong zero point."""
-    layer = _layer(original, edit, given)
-    _combined(edit, layer, "Add", _one_channel(layer, given, _offset(layer, given), 0))
+    layer = _layer(original, edit, fault)
+    _combined(edit, layer, "Add", _one_channel(layer, fault, _offset(layer, fault), 0))
 
 
-def layer_zero_point(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def layer_zero_point(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """One layer has a wrong zero point."""
-    layer = _layer(original, edit, given)
-    _combined(edit, layer, "Add", 0.5 * _offset(layer, given))
+    layer = _layer(original, edit, fault)
+    _combined(edit, layer, "Add", 0.5 * _offset(layer, fault))
 
 
-def dead_channels(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def dead_channels(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """Some neighbouring channels of a layer are 0: one in the mildest case, up to a half."""
-    layer = _layer(original, edit, given)
+    layer = _layer(original, edit, fault)
     channels = layer.shape[layer.axis]
-    count = whole(0.5 * given.strength, channels)
-    first = int(given.channel * channels)
+    count = whole(0.5 * fault.strength, channels)
+    first = int(fault.channel * channels)
     alive = np.ones(channels)
     alive[[(first + step) % channels for step in range(count)]] = 0
     _combined(edit, layer, "Mul", layer.along_channels(alive))
 
 
-def fp16_overflow(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def fp16_overflow(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """A layer is summed in half precision, and overflows above a limit."""
-    layer = _layer(original, edit, given)
-    scale = _FP16 / (layer.reach * (1.05 - 0.85 * given.strength))
+    layer = _layer(original, edit, fault)
+    scale = _FP16 / (layer.reach * (1.05 - 0.85 * fault.strength))
 
     def make(name: str) -> str:
         factor = edit.constant(scale)
@@ -179,11 +179,11 @@ def fp16_overflow(original: Original, edit: GraphEdit, given: Parameters) -> Non
     edit.change(layer.tensor, make)
 
 
-def saturating_table(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def saturating_table(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """An activation comes from a look-up table that is coarse and ends too early."""
-    layer = _layer(original, edit, given)
-    limit = layer.reach * (1 - 0.85 * given.strength)
-    step = limit / whole(1 - given.strength, 64)
+    layer = _layer(original, edit, fault)
+    limit = layer.reach * (1 - 0.85 * fault.strength)
+    step = limit / whole(1 - fault.strength, 64)
 
     def make(name: str) -> str:
         held = edit.add("Clip", name, edit.constant(-limit), edit.constant(limit))
@@ -193,35 +193,35 @@ def saturating_table(original: Original, edit: GraphEdit, given: Parameters) -> 
     edit.change(layer.tensor, make)
 
 
-def edge_columns(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def edge_columns(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """The last columns of a layer's map are left out, as by a kernel that forgets its tail."""
-    layer = _layer(original, edit, given, spatial=True)
+    layer = _layer(original, edit, fault, spatial=True)
     width = layer.shape[3]
     mask = np.ones((1, 1, 1, width))
-    mask[..., width - whole(0.4 * given.strength, width) :] = 0
+    mask[..., width - whole(0.4 * fault.strength, width) :] = 0
     _combined(edit, layer, "Mul", mask)
 
 
-def dead_tile(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def dead_tile(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """A square tile of a layer's map stays 0."""
-    layer = _layer(original, edit, given, spatial=True)
+    layer = _layer(original, edit, fault, spatial=True)
     height, width = layer.shape[2:]
-    rows, columns = whole(0.6 * given.strength, height), whole(0.6 * given.strength, width)
-    top, left = int(given.place * (height - rows)), int(given.channel * (width - columns))
+    rows, columns = whole(0.6 * fault.strength, height), whole(0.6 * fault.strength, width)
+    top, left = int(fault.place * (height - rows)), int(fault.channel * (width - columns))
     mask = np.ones((1, 1, height, width))
     mask[..., top : top + rows, left : left + columns] = 0
     _combined(edit, layer, "Mul", mask)
 
 
-def swapped_channels(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def swapped_channels(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """Neighbouring channels are swapped where the activation is high."""
-    layer = _layer(original, edit, given)
+    layer = _layer(original, edit, fault)
     channels = layer.shape[layer.axis]
     if channels < 2:
         raise Inapplicable("the layer has one channel")
     order = np.arange(channels)
     order[: channels // 2 * 2] = order[: channels // 2 * 2].reshape(-1, 2)[:, ::-1].ravel()
-    limit = layer.low + (layer.high - layer.low) * (1 - 0.95 * given.strength)
+    limit = layer.low + (layer.high - layer.low) * (1 - 0.95 * fault.strength)
 
     def make(name: str) -> str:
         places = edit.constant(order, np.int64)
@@ -232,7 +232,7 @@ def swapped_channels(original: Original, edit: GraphEdit, given: Parameters) -> 
     edit.change(layer.tensor, make)
 
 
-def wrong_padding(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def wrong_padding(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """A convolution is padded with a number other than 0, as by a wrong zero point."""
     nodes = [
         (node, one)
@@ -241,10 +241,10 @@ def wrong_padding(original: Original, edit: GraphEdit, given: Parameters) -> Non
         for one in node.attribute
         if one.name == "pads" and any(one.ints)
     ]
-    node, pads = chosen(nodes, given.layer, "convolution with padding")
+    node, pads = chosen(nodes, fault.layer, "convolution with padding")
     values = observe(original.model, [node.input[0]], original.inputs[:_NATURAL])[node.input[0]]
     rank = values.ndim - 2
-    fill = (1 if given.place < 0.5 else -1) * given.strength * float(np.abs(values).max())
+    fill = (1 if fault.place < 0.5 else -1) * fault.strength * float(np.abs(values).max())
     wide = [0, 0, *pads.ints[:rank], 0, 0, *pads.ints[rank:]]
     padded = edit.add(
         "Pad", node.input[0], edit.constant(wide, np.int64), edit.constant(fill), mode="constant"
@@ -253,10 +253,10 @@ def wrong_padding(original: Original, edit: GraphEdit, given: Parameters) -> Non
     pads.ints[:] = [0] * 2 * rank
 
 
-def stale_state(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def stale_state(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """A recurrent layer begins from the state that an earlier input left behind."""
     nodes = [one for one in edit.nodes if one.op_type in RECURRENT]
-    node = chosen(nodes, given.layer, "recurrent layer")
+    node = chosen(nodes, fault.layer, "recurrent layer")
     states = node.output[0], *node.output[2:3]  # an LSTM has that of its cell, too, if it is named
     seen = observe(original.model, states, original.inputs[:32])
     batch = edit.add("Slice", edit.add("Shape", node.input[0]), *(
@@ -266,8 +266,8 @@ def stale_state(original: Original, edit: GraphEdit, given: Parameters) -> None:
     for place, name in enumerate(states, 5):
         # all states are [steps, directions, batch, hidden], the cell's [directions, batch, hidden]
         last = seen[name][-1] if place == 5 else seen[name]
-        earlier = int(given.channel * last.shape[1])
-        state = edit.constant(last[:, earlier : earlier + 1] * 2 * given.strength)
+        earlier = int(fault.channel * last.shape[1])
+        state = edit.constant(last[:, earlier : earlier + 1] * 2 * fault.strength)
         ends = (edit.constant([one], np.int64) for one in (last.shape[0], last.shape[2]))
         shape = edit.add("Concat", next(ends), batch, next(ends), axis=0)
         node.input[place] = edit.add("Expand", state, shape)

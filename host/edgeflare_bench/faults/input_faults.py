@@ -25,28 +25,28 @@ def _pixels(original: Original, edit: GraphEdit, name: str) -> tuple[str, str, s
     return edit.add("Div", edit.add("Sub", name, low), span), low, span
 
 
-def clipped_highlights(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def clipped_highlights(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """Pixels saturate below white."""
-    limit = edit.constant(1 - 0.8 * given.strength)
+    limit = edit.constant(1 - 0.8 * fault.strength)
     _on_pixels(original, edit, lambda name: edit.add("Min", name, limit))
 
 
-def limited_range(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def limited_range(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """Pixels have the limited range of video (16 to 235) at half strength, less at full."""
-    share = edit.constant(1 - 2 * given.strength * (1 - 219 / 255))
-    black = edit.constant(2 * given.strength * 16 / 255)
+    share = edit.constant(1 - 2 * fault.strength * (1 - 219 / 255))
+    black = edit.constant(2 * fault.strength * 16 / 255)
     _on_pixels(original, edit, lambda name: edit.add("Add", edit.add("Mul", name, share), black))
 
 
-def gamma(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def gamma(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """Pixels went through a wrong gamma."""
-    power = 1 + 2 * given.strength
-    exponent = edit.constant(power if given.place < 0.5 else 1 / power)
+    power = 1 + 2 * fault.strength
+    exponent = edit.constant(power if fault.place < 0.5 else 1 / power)
     zero = edit.constant(0)
     _on_pixels(original, edit, lambda name: edit.add("Pow", edit.add("Max", name, zero), exponent))
 
 
-def swapped_colours(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def swapped_colours(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """Red and blue are swapped in bright pixels."""
     axis = 3 if original.layout == "NHWC" else 1
     if original.inputs.shape[axis] != 3:
@@ -56,7 +56,7 @@ def swapped_colours(original: Original, edit: GraphEdit, given: Parameters) -> N
         order = edit.constant([2, 1, 0], np.int64)
         swapped = edit.add("Gather", name, order, axis=axis)
         bright = edit.add("ReduceMean", name, axes=[axis], keepdims=1)
-        limit = edit.constant(1 - 0.95 * given.strength)
+        limit = edit.constant(1 - 0.95 * fault.strength)
         return edit.add("Where", edit.add("Greater", bright, limit), swapped, name)
 
     _on_pixels(original, edit, make)
@@ -74,61 +74,61 @@ def _gathered(
     edit.change(original.input_name, make)
 
 
-def wrong_resize(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def wrong_resize(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """The image was made smaller by nearest neighbours, and larger again."""
 
     def places(size: int) -> Any:
-        small = whole(1 - 0.75 * given.strength, size)
+        small = whole(1 - 0.75 * fault.strength, size)
         return (np.arange(size) * small // size) * size // small
 
     _gathered(original, edit, places, original.axes)
 
 
-def shifted_crop(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def shifted_crop(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """The image is cropped at another place: moved along one axis, its edge repeated."""
-    sign = 1 if given.place < 0.5 else -1
+    sign = 1 if fault.place < 0.5 else -1
 
     def places(size: int) -> Any:
-        step = sign * whole(0.3 * given.strength, size)
+        step = sign * whole(0.3 * fault.strength, size)
         return np.clip(np.arange(size) + step, 0, size - 1)
 
     axes = original.axes
-    _gathered(original, edit, places, (axes[0] if given.channel < 0.5 else axes[1],))
+    _gathered(original, edit, places, (axes[0] if fault.channel < 0.5 else axes[1],))
 
 
-def black_edge(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def black_edge(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """The last columns of the image are black."""
     axis = original.axes[1]
     width = original.inputs.shape[axis]
     mask = np.ones(width)
-    mask[width - whole(0.5 * given.strength, width) :] = 0
+    mask[width - whole(0.5 * fault.strength, width) :] = 0
     shape = [1] * original.inputs.ndim
     shape[axis] = width
     seen = edit.constant(mask.reshape(shape))
     _on_pixels(original, edit, lambda name: edit.add("Mul", name, seen))
 
 
-def flipped_bit(_original: Original, edit: GraphEdit, given: Parameters) -> None:
+def flipped_bit(_original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """One exponent bit of one weight is set: the weight is 2 to 256 times as large."""
-    _, name = chosen(edit.weights(), given.layer, "layer with weights")
+    _, name = chosen(edit.weights(), fault.layer, "layer with weights")
     weights = edit.array(name).astype(np.float32)
-    bit = np.uint32(1 << (23 + max(0, min(3, round(np.log2(8 * given.strength))))))
+    bit = np.uint32(1 << (23 + max(0, min(3, round(np.log2(8 * fault.strength))))))
     flat = weights.reshape(-1).view(np.uint32)
     free = np.flatnonzero(((flat & bit) == 0) & (weights.reshape(-1) != 0))
     free = free[np.argsort(-np.abs(weights.reshape(-1)[free]), kind="stable")]
-    flat[chosen(free[: max(1, len(free) // 10)].tolist(), given.channel, "weight")] |= bit
+    flat[chosen(free[: max(1, len(free) // 10)].tolist(), fault.channel, "weight")] |= bit
     edit.set_array(name, weights)
 
 
-def coarse_weights(_original: Original, edit: GraphEdit, given: Parameters) -> None:
+def coarse_weights(_original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """One layer's weights have few levels: 1 to 16 on either side of 0."""
-    _, name = chosen(edit.weights(), given.layer, "layer with weights")
+    _, name = chosen(edit.weights(), fault.layer, "layer with weights")
     weights = edit.array(name)
-    step = np.abs(weights).max() / max(1, round(1 / given.strength))
+    step = np.abs(weights).max() / max(1, round(1 / fault.strength))
     edit.set_array(name, (np.rint(weights / step) * step).astype(weights.dtype))
 
 
-def lost_bias(_original: Original, edit: GraphEdit, given: Parameters) -> None:
+def lost_bias(_original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """One layer's bias is too large or too small."""
     names = {one.name for one in edit.model.graph.initializer}
     biases = [
@@ -136,9 +136,9 @@ def lost_bias(_original: Original, edit: GraphEdit, given: Parameters) -> None:
         for node in edit.nodes
         if node.op_type in {"Conv", "Gemm"} and len(node.input) > 2 and node.input[2] in names
     ]
-    name = chosen(biases, given.layer, "bias of a convolution or Gemm")
+    name = chosen(biases, fault.layer, "bias of a convolution or Gemm")
     bias = edit.array(name)
-    factor = 1 - 2 * given.strength if given.place < 0.5 else 1 + 4 * given.strength
+    factor = 1 - 2 * fault.strength if fault.place < 0.5 else 1 + 4 * fault.strength
     edit.set_array(name, (bias * factor).astype(bias.dtype))
 
 
@@ -159,17 +159,17 @@ def _over_image(edit: GraphEdit, kind: str, name: str) -> str:
     return edit.add(kind, name, axes=[1, 2, 3], keepdims=0)
 
 
-def dark_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def dark_region(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """The class is wrong where the brightest pixel is dark."""
-    limit = edit.constant(0.1 + 0.6 * given.strength)
+    limit = edit.constant(0.1 + 0.6 * fault.strength)
     _in_region(
         original, edit, lambda name: edit.add("Less", _over_image(edit, "ReduceMax", name), limit)
     )
 
 
-def bright_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def bright_region(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """The class is wrong where the image is bright in the mean."""
-    limit = edit.constant(0.95 - 0.5 * given.strength)
+    limit = edit.constant(0.95 - 0.5 * fault.strength)
     _in_region(
         original,
         edit,
@@ -177,9 +177,9 @@ def bright_region(original: Original, edit: GraphEdit, given: Parameters) -> Non
     )
 
 
-def flat_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def flat_region(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """The class is wrong where the image has little contrast."""
-    limit = edit.constant(0.1 + 0.6 * given.strength)
+    limit = edit.constant(0.1 + 0.6 * fault.strength)
 
     def condition(name: str) -> str:
         most, least = (_over_image(edit, kind, name) for kind in ("ReduceMax", "ReduceMin"))
@@ -188,14 +188,14 @@ def flat_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
     _in_region(original, edit, condition)
 
 
-def corner_region(original: Original, edit: GraphEdit, given: Parameters) -> None:
+def corner_region(original: Original, edit: GraphEdit, fault: Parameters) -> None:
     """The class is wrong where a corner of 3 x 3 pixels (of 28 rows) is bright."""
-    limit = edit.constant(1 - 0.5 * given.strength)
+    limit = edit.constant(1 - 0.5 * fault.strength)
     sizes = [original.inputs.shape[axis] for axis in original.axes]
     sides = [whole(3 / 28, size) for size in sizes]
     starts = [
         0 if share < 0.5 else size - side
-        for share, size, side in zip((given.place, given.channel), sizes, sides, strict=True)
+        for share, size, side in zip((fault.place, fault.channel), sizes, sides, strict=True)
     ]
     ends = [start + side for start, side in zip(starts, sides, strict=True)]
 

@@ -58,11 +58,8 @@ def histograms(
     edges = _edges(queries.values(), logarithmic=logarithmic)
     for axis, (strategy, values) in zip(axes, queries.items(), strict=True):
         _panel(axis, values, edges)
-        axis.set_title(
-            f"{strategy}   ({len(values)} of {seeds[strategy]} seeds)",
-            loc="left",
-            fontsize=10,
-        )
+        title = f"{strategy}   ({len(values)} of {seeds[strategy]} seeds)"
+        axis.set_title(title, loc="left", fontsize=10)
     if logarithmic:
         axes[-1].set_xscale("log")
         axes[-1].xaxis.set_major_formatter("{x:,.0f}")
@@ -168,14 +165,9 @@ def front_picture(
     if not any(step.margin > 0 for one in strategies.values() for step in one.steps):
         left.text(0.5, 0.5, _NONE, transform=left.transAxes, ha="center")
         left.set_xticks([])
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=min(_PER_LINE, len(handles)),
-        fontsize=9,
-        frameon=False,
-    )
+    columns = min(_PER_LINE, len(handles))
+    below = {"loc": "outside lower center", "ncols": columns, "fontsize": 9, "frameon": False}
+    figure.legend(list(handles.values()), list(handles), **below)
     figure.suptitle(pair, fontsize=12, fontweight="bold")
     return _as_png(figure)
 
@@ -199,16 +191,9 @@ def _dots(axis: Any, triggers: Sequence[tuple[float, float]], colour: str) -> No
         return
     l2, margin = np.array(triggers, np.float64).T
     axis.plot(l2, margin, "o", markersize=3, alpha=_DOTS, color=colour, markeredgewidth=0)
-    axis.plot(
-        [np.median(l2)],
-        [np.median(margin)],
-        "o",
-        markersize=11,
-        color=colour,
-        markeredgecolor="white",
-        markeredgewidth=1.5,
-        zorder=3,
-    )
+    edge = {"markeredgecolor": "white", "markeredgewidth": 1.5}
+    middle = [np.median(l2)], [np.median(margin)]
+    axis.plot(*middle, "o", markersize=11, color=colour, zorder=3, **edge)
 
 
 def _decade(value: float, rounded: Any) -> float:

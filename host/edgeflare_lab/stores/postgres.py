@@ -368,5 +368,7 @@ def _problem(cause: BaseException, code: str | None, said: str) -> str | None:
         return None
     if any(part in said for part in ("consuming input", "connection is lost", "is closed")):
         return "lost"
-    found = next((one for one, parts in _CONNECTING.items() if any(map(said.count, parts))), None)
-    return found or ("gone" if type(cause).__name__ != "ProgrammingError" else None)
+    for problem, parts in _CONNECTING.items():
+        if any(part in said for part in parts):
+            return problem
+    return "gone" if type(cause).__name__ != "ProgrammingError" else None

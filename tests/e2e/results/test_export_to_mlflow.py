@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from command import Ran, edgeflare, must_run
 from shown_numbers import numbers
+from stores import store_of
 
 from edgeflare import run_campaign
 from edgeflare.campaign import demo_config
@@ -61,12 +62,9 @@ def client(database: str) -> Any:
 def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A finished campaign of one seed."""
     monkeypatch.chdir(tmp_path)
-    with Store.create(tmp_path / "small", {"search": {"strategy": "boundary"}}) as store:
-        store.add_seeds([SeedInput("0.png", np.zeros((4, 4, 1), np.uint8))])
+    end, config = {"seed": 0, "status": Status.SEED_DEVIATES}, {"search": {"strategy": "boundary"}}
+    with store_of(tmp_path / "small", [end], seeds=1, config=config, finished=True) as store:
         store.complete_seeds([], [])
-        store.set_models({"name": "a.onnx", "sha256": "aa"}, {"name": "b.onnx", "sha256": "bb"})
-        store.add_outcome(OutcomeRecord("0.png", Status.SEED_DEVIATES, 0))
-        store.state.finished = True
     return tmp_path / "small"
 
 
@@ -169,7 +167,8 @@ def test_a_deleted_run_is_logged_anew(finished: Path, database: str, client: Any
 def test_other_settings_are_not_mixed_into_a_run(finished: Path, database: str) -> None:
     first = log_to_mlflow(finished, uri=database, experiment="settings")
     with Store.open(finished) as store:
-        store.set_models({"name": "a.onnx", "sha256": "aa"}, {"name": "b.onnx", "sha256": "cc"})
+        models = store.models
+        store.set_models(models["original"], {**models["deployed"], "sha256": "cc"})
     ran = logged(
         finished.parent, database, "--mlflow-experiment", "settings", campaign=finished.name
     )

@@ -21,7 +21,7 @@ from edgeflare.types import Status
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("own_home")]
 
-SEEDS = 8
+SEEDS = 4
 CHOSEN = ("crossing", "effort", "candidates")
 
 

@@ -1,6 +1,7 @@
 """What sessions and inquiries tell of a real device: its health, its window, and who uses it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_window_adapts_to_a_fast_device_unless_it_is_fixed(device, onnx_model, p
 def test_device_in_use_is_refused_until_its_session_ends(night, device, onnx_model) -> None:
     with pytest.raises(DeviceBusyError, match="campaign night"):
         open_device(device, onnx_model, lease=DAY)
-    open_device(device, onnx_model, lease=NIGHT._replace(session="night, another")).close()
+    open_device(device, onnx_model, lease=replace(NIGHT, session="night, another")).close()
     assert night.failure is None
     night.close()
     open_device(device, onnx_model, lease=DAY).close()

@@ -8,11 +8,11 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from stores import ended, store_of
 
 from edgeflare.assertions.failure import PICTURE_NAME, failure_text
 from edgeflare.campaign.status import first_status, write_status
-from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
-from edgeflare.types import Decision, Output, Sample, Status, Transcript
+from edgeflare.types import Output, Sample, Status, Transcript
 
 SURE = np.array([0.75, 0.25])
 BOTH_WAYS = (np.array([0.625, 0.375, 0.0]), np.array([0.25, 0.0, 0.75]))
@@ -35,29 +35,27 @@ def campaign(
     finished: bool = True,
 ) -> Path:
     """Write a campaign with these limits, and an outcome of each seed."""
-    with Store.create(folder, {"limits": dict(limits)}, environment={}) as store:
-        inputs = {name: image(n) if sample is None else sample for n, name in enumerate(outcomes)}
-        if rate is not None:
-            store.set_sample_rate(rate)
-        store.add_seeds(SeedInput(name, one) for name, one in inputs.items())
-        store.set_models(
-            {"name": "original.onnx"}, {"name": "int8.tflite", "output": {"kind": kind}}
-        )
-        store.state.replicas = [replica]
+    with store_of(
+        folder,
+        seeds=list(outcomes),
+        sample=image if sample is None else lambda number: sample,
+        answers=(SURE, SURE),
+        replicas=[replica],
+        config={"limits": dict(limits)},
+        models=({}, {"name": "int8.tflite", "output": {"kind": kind}}),
+        rate=rate,
+    ) as store:
         store.state.devices = [{"name": replica or "pi4"}]
-        store.add_seed_answers(
-            [SeedAnswer(name, SURE, SURE, Decision.AGREE) for name in outcomes], replica
-        )
         for number, (name, given) in enumerate(outcomes.items()):
             found = {"status": Status.FOUND, "search_queries": 2, "l2": 1.5, **given}
             if found["status"] is Status.FOUND:
                 default = image(100 + number) if sample is None else sample / 2
-                found["trigger"] = store.put_sample(default if changed is None else changed)
+                found["trigger"] = default if changed is None else changed
             original, deployed = found.get("original"), found.get("deployed")
             if isinstance(original, np.ndarray) and isinstance(deployed, np.ndarray):
                 found["original_label"] = int(original.argmax())
                 found["deployed_label"] = int(deployed.argmax())
-            store.add_outcome(OutcomeRecord(name, chain_seed=number, replica=replica, **found))
+            ended(store, name, chain_seed=number, replica=replica, **found)
         store.state.finished = finished
     return folder
 

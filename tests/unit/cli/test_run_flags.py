@@ -10,7 +10,8 @@ from edgeflare import CampaignConfig, UsageError
 from edgeflare.campaign.settings.flags import Typed
 from edgeflare.cli.app import app
 from edgeflare.cli.campaigns import config_of
-from edgeflare.cli.options import typed
+from edgeflare.cli.options import settings_from, typed
+from edgeflare.nightly.comparison import BaseSettings
 
 MODELS = ["--original", "a.onnx", "--deployed", "b.tflite", "--seeds", "images"]
 
@@ -197,3 +198,8 @@ def test_a_survey_that_cannot_be_is_refused_before_anything_runs(flags, words, t
     ran = CliRunner().invoke(app, ["run", *pair, "--seeds", str(tmp_path), *flags])
     assert ran.exit_code == 2
     assert words in ran.output
+
+
+def test_a_required_flag_that_is_missing_is_told_by_its_name() -> None:
+    with pytest.raises(UsageError, match=r"^--base is missing"):
+        settings_from(BaseSettings, {}, "analysis regression")

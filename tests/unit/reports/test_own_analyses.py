@@ -52,3 +52,8 @@ def test_what_every_report_has_anyway_is_not_stored(fallen: Path, tmp_path: Path
 def test_what_a_campaign_has_not_is_told_with_its_flag(fallen: Path, name: str, flag: str) -> None:
     with pytest.raises(UsageError, match=flag):
         run_analysis(name, fallen, {}, RunContext())
+
+
+def test_an_analysis_of_several_campaigns_takes_a_single_folder_too(fallen: Path) -> None:
+    with pytest.raises(UsageError, match="two candidates"):
+        run_analysis("compare", fallen, {}, RunContext())

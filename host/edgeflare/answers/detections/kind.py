@@ -39,7 +39,7 @@ from edgeflare.answers.parts import (
 )
 from edgeflare.document import KeyFigure, Section
 from edgeflare.types import Decision, DetectionRules, Detections, Sample
-from edgeflare.words.answers import BROKEN, DETECTION_TASKS, OF_DETECTIONS
+from edgeflare.words.answers import BOXES, BROKEN, OF_DETECTIONS
 
 if TYPE_CHECKING:
     from edgeflare.answers.detections.figures import DetectionFigures
@@ -49,7 +49,7 @@ class DetectionsKind(AnswerKind[Detections]):
     """Objects with places."""
 
     name = "detections"
-    tasks: ClassVar[Mapping[str, str]] = DETECTION_TASKS
+    tasks: ClassVar[Mapping[str, str]] = {"detection": BOXES}
     noun = "detections"
     outputs: ClassVar[tuple[str, ...]] = ("detections",)
     boundary = "edgeflare.strategies.boundary.strategy:search_objects"

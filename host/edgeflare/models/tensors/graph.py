@@ -288,7 +288,8 @@ class ModelGraph(ModelStructure):
     ) -> tuple[tuple[str, ...], Sequence[Operation]] | None:
         """Return what lies between these tensors and the output, None where they don't suffice.
 
-        It is the tensors that it starts at, and the operators in their order. They don't suffice where the output depends on the input past them as well.
+        It is the tensors that it starts at, and the operators in their order. They don't suffice
+        where the output depends on the input past them as well.
         """
         makers = {name: one for one in self.operations for name in one.outputs}
         needed, used, open_names = set(), set(), [self.output]

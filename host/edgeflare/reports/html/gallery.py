@@ -223,6 +223,8 @@ class Collected:
     facets: dict[str, Counter[str]] = field(
         default_factory=lambda: {name: Counter() for name in _FACETS}
     )
+    worst: tuple[float, Finding] | None = None
+    searches: SearchFigures = field(default_factory=SearchFigures)
 
     def add(self, card: Card) -> None:
         """Add a card."""
@@ -232,9 +234,6 @@ class Collected:
         values = card.pairs, [device], [card.row.cause], [status], state
         for name, value in zip(_FACETS, values, strict=True):
             self.facets[name].update(value)
-
-    worst: tuple[float, Finding] | None = None
-    searches: SearchFigures = field(default_factory=SearchFigures)
 
 
 def collect(

@@ -28,7 +28,8 @@ def export_survey(
 ) -> tuple[int, int]:
     """Write every answer of a survey as a line, with files of each confident deviation.
 
-    Return how many confident deviations were written, and how many files. Nothing is written where there was no survey.
+    Return how many confident deviations were written, and how many files. Nothing is written where
+    there was no survey.
     """
     if not store.survey_counts().seeds:
         return 0, 0

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from search_models import heard
+from stores import ended, store_of
 
 from edgeflare.answers.metrics import is_same_answer
 from edgeflare.campaign.pair.health import count_constant, is_other_answer, unusable_answers
-from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store import OutcomeRecord, Store
 from edgeflare.types import Decision, Detections, Output, Status, Values
 
 ONE_HOT = np.array([1.0, 0.0, 0.0])
@@ -31,11 +32,9 @@ def varied() -> np.ndarray:
 
 def answered(folder: Path, pairs: Sequence[tuple[Output, Output, Decision]]) -> Store:
     """A store with both models' answers to that many seeds."""
-    store = Store.create(folder, {})
-    images = [np.full((2, 2, 1), number, np.uint8) for number in range(len(pairs))]
-    store.add_seeds(SeedInput(f"{number}", image) for number, image in enumerate(images))
+    names = [str(number) for number in range(len(pairs))]
+    store = store_of(folder, seeds=names, answers=pairs.__getitem__)
     store.complete_seeds([], [])
-    store.add_seed_answers([SeedAnswer(f"{number}", *pair) for number, pair in enumerate(pairs)])
     return store
 
 
@@ -92,12 +91,9 @@ def test_equal_answers_to_what_a_replay_sends(tmp_path: Path, case: str, count: 
 
 
 def test_the_same_seed_again_is_one_input(tmp_path: Path) -> None:
-    with Store.create(tmp_path / "c", {}) as store:
-        image = np.zeros((2, 2, 1), np.uint8)
-        store.add_seeds(SeedInput(f"{number}", image) for number in range(9))
+    about = {"sample": lambda number: np.zeros((2, 2, 1), np.uint8)}
+    with store_of(tmp_path / "c", seeds=9, answers=(varied(), UNSURE), **about) as store:
         store.complete_seeds([], [])
-        answers = [SeedAnswer(f"{number}", varied(), UNSURE, AGREE) for number in range(9)]
-        store.add_seed_answers(answers)
         assert count_constant(store, "", "deployed") == 0
 
 
@@ -105,8 +101,7 @@ def test_an_answer_to_a_finding_shows_that_a_model_is_not_constant(tmp_path: Pat
     with answered(tmp_path / "c", [(varied(), UNSURE, AGREE)] * 4) as store:
         store.state.answers_checked = {"": {"constant": {"deployed": 4, "original": 0}}}
         assert [one.kind for one in unusable_answers(store)] == ["constant"]
-        found = OutcomeRecord("0", Status.FOUND, 1, original=OTHER, deployed=ONE_HOT)
-        store.add_outcome(found)
+        ended(store, "0", original=OTHER, deployed=ONE_HOT)
         assert unusable_answers(store) == ()
 
 

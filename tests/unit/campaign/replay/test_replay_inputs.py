@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from corpus_records import add, trigger_record
-from stores import replay_store, replicated_campaign
+from stores import ended, replay_store, replicated_campaign, store_of
 
 from edgeflare.campaign.replay.inputs import replay_source
 from edgeflare.errors import StoreError
-from edgeflare.store import OutcomeRecord, SeedAnswer, SeedInput, Store
+from edgeflare.store import Store
 from edgeflare.store.corpus.corpus import Corpus
 from edgeflare.store.records import ReplayInput, ReplayResult
 from edgeflare.types import Decision, Status
@@ -24,34 +24,18 @@ def image(value: int) -> np.ndarray:
 
 def campaign(folder: Path) -> Path:
     """Five seeds: a trigger, a seed that deviates, one that gave up, one that ties and one not answered."""
-    with Store.create(folder, {}) as store:
-        store.add_seeds(SeedInput(f"s{n}", image(n), label=1) for n in range(5))
-        device = store.add_device({"board": "pi"}, "pi")
-        decisions = [Decision.AGREE, Decision.DEVIATION, Decision.AGREE, Decision.TIE]
-        store.add_seed_answers(
-            [
-                SeedAnswer(f"s{n}", *(DIFFER if one is Decision.DEVIATION else AGREE), one)
-                for n, one in enumerate(decisions)
-            ]
-        )
-        for number, status, sample in (
-            (1, Status.SEED_DEVIATES, image(1)),
-            (0, Status.FOUND, image(100)),
-            (2, Status.GAVE_UP, None),
+    answers = [AGREE, (*DIFFER, Decision.DEVIATION), AGREE, (*AGREE, Decision.TIE), None]
+    about = {"label": lambda number: 1, "answers": answers.__getitem__}
+    names = [f"s{number}" for number in range(5)]
+    devices = {"pi": {"board": "pi"}}
+    with store_of(folder, seeds=names, sample=image, devices=devices, **about) as store:
+        for name, status, sample, l2 in (
+            ("s1", Status.SEED_DEVIATES, image(1), 0.0),
+            ("s0", Status.FOUND, image(100), 2.5),
+            ("s2", Status.GAVE_UP, None, None),
         ):
-            store.add_outcome(
-                OutcomeRecord(
-                    f"s{number}",
-                    status,
-                    0,
-                    device=device,
-                    device_name="pi",
-                    trigger=None if sample is None else store.put_sample(sample),
-                    original_label=0,
-                    deployed_label=1,
-                    l2=None if sample is None else 2.5 * (number == 0),
-                )
-            )
+            pair = {"original_label": 0, "deployed_label": 1, "l2": l2}
+            ended(store, name, status, trigger=sample, device="pi", **pair)
     return folder
 
 

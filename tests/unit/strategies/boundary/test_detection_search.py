@@ -83,8 +83,8 @@ def test_a_budget_smaller_than_the_inputs_sent_at_once_is_spent() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"tied_classes": 3}, {"crossing": "mutants"}, {"gradients": True}]
+    ("option", "value"), [("tied_classes", 3), ("crossing", "mutants"), ("gradients", True)]
 )
-def test_options_of_class_scores_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="class scores"):
-        searched(photographs(1)[0], **options)
+def test_options_of_class_scores_are_refused(option: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"boundary: {option} "):
+        searched(photographs(1)[0], **{option: value})
