@@ -7,7 +7,7 @@ In the user's ``pyproject.toml``::
 
 What the named object must be is documented where each kind is used: `strategies.registry`,
 `answers.oracles`, `answers.kind`, `answers.detections.formats.options`, `devices.runtimes`, `devices.open`,
-`models.probe`, `analysis.base`, `store.servers`, `campaign.priority`, `cli.groups`. Nothing is
+`models.probe`, `analysis.base`, `store.servers`, `campaign.priority`, `triage.run`, `cli.groups`. Nothing is
 imported before its name is used, so a plug-in that is broken fails alone. EdgeFlare's own distribution declares names in the same way; a built-in name, such a one
 too, always means the built-in object. Mutation operators are declared in the group
 ``edgeflare.mutators``; see `edgeflare_mutators`.
@@ -37,6 +37,7 @@ Kind: TypeAlias = Literal[
     "store",
     "cluster",
     "kind of answer",
+    "cause",
 ]
 
 GROUPS: dict[Kind, str] = {
@@ -53,6 +54,7 @@ GROUPS: dict[Kind, str] = {
     "store": "edgeflare.stores",
     "cluster": "edgeflare.clusters",
     "kind of answer": "edgeflare.answers",
+    "cause": "edgeflare.causes",
 }
 
 

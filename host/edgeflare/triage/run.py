@@ -3,14 +3,19 @@
 The order: what stands in the files, whether answers can be used, the device against the same file here,
 inputs and labels; then, where the pair is off, corrections (exchanged, another form, the same tensor),
 and where none helps the layers and the ways of feeding.
+
+Further checks are functions of the entry points ``edgeflare.causes``: each is given the `Pair`, where that
+is off and no change was found that makes it agree, and yields a `Cause` for what it finds.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
 from edgeflare.triage.checks.exchange import (
@@ -43,6 +48,7 @@ _CORRECTIONS: tuple[Check, ...] = (
     *(forms, same_tensor),
 )
 _SEARCHES: tuple[Check, ...] = (layers, reference)
+_ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
 _STRONG = 4.5
 _BEHIND_SECOND = 2
 
@@ -59,15 +65,20 @@ def triage(
     """
     failed = dict(failed or {})
 
+    def try_check(
+        name: str, check: Callable[[], Iterable[Cause]], errors: tuple[type[Exception], ...]
+    ) -> None:
+        if name in failed:
+            return
+        begin(name)
+        try:
+            pair.causes.extend(check())
+        except errors as error:
+            failed[name] = str(error)  # the other checks go on
+
     def run(checks: tuple[Check, ...]) -> None:
         for check in checks:
-            if check.__name__ in failed:
-                continue
-            begin(check.__name__)
-            try:
-                pair.causes.extend(check(pair))
-            except (EdgeFlareError, ValueError, ArithmeticError, MemoryError) as error:
-                failed[check.__name__] = str(error)  # the other checks go on
+            try_check(check.__name__, partial(check, pair), _ERRORS)
 
     run(_FIRST)
     if not pair.is_unusable:
@@ -82,12 +93,19 @@ def triage(
             run(_CORRECTIONS)
             if not pair.is_corrected:
                 run(_SEARCHES)
+                for name in plugins.names("cause"):  # a distribution's code: it may raise anything
+                    try_check(name, partial(_of_others, name, pair), (Exception,))
             is_known = any(cause.strength >= _STRONG for cause in pair.causes)
             same_input = pair.sharp_layer is not None and pair.sharp_layer > _BEHIND_SECOND
             if not is_known and not same_input:
                 run((feeds,))
         run((output_scale,))
     return _result(pair, failed)
+
+
+def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
+    """Return what a distribution's check finds."""
+    return [*plugins.load("cause", name)(pair)]
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:

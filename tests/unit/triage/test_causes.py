@@ -10,9 +10,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from edgeflare._internal import plugins
 from edgeflare.models import InputSpec
 from edgeflare.models.quantized import Recipe, make_quantized
-from edgeflare.triage.cause import Triage
+from edgeflare.triage.cause import Cause, Triage
 from edgeflare.triage.model import ModelFile
 from edgeflare.triage.pair import DeviceAnswers, Pair, PairSeeds
 from edgeflare.triage.run import triage
@@ -281,3 +282,20 @@ def test_a_check_that_fails_is_named_and_the_others_go_on(
     found = triaged(original, tmp_path, attribute("conv2", "pads", [0, 0, 2, 2]))
     assert found.failed == {"kernels": "no partner"}
     assert (found.causes[0].what, found.causes[0].names) == ("layer", ("conv2",))
+
+
+def test_a_cause_of_another_distribution_is_ranked_among_them(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mine(pair: Pair) -> list[Cause]:
+        return [Cause("conversion", "mine", "read", 4.9, evidence={"seeds": len(pair.places)})]
+
+    def broken(pair: Pair) -> list[Cause]:
+        raise RuntimeError("not ready")
+
+    others = {"mine": mine, "broken": broken}
+    monkeypatch.setattr(plugins, "names", lambda kind: (*others,) if kind == "cause" else ())
+    monkeypatch.setattr(plugins, "load", lambda kind, name: others[name])
+    found = triaged(original, tmp_path, attribute("conv2", "pads", [0, 0, 2, 2]))
+    assert [one.what for one in found.causes[:2]] == ["mine", "layer"]
+    assert found.failed == {"broken": "not ready"}
