@@ -64,7 +64,7 @@ def class_name(names: Sequence[str] | None, number: int | None) -> str:
 
 
 def class_namer(
-    campaign: Store | Path, class_names: Sequence[str] | None = None
+    campaign: Store | Path | str, class_names: Sequence[str] | None = None
 ) -> Callable[[int | None], str]:
     """Return what makes a class's number its name, of the names that `known_class_names` returns."""
     with open_store(campaign) as store:

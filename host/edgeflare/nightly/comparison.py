@@ -190,23 +190,23 @@ REGRESSION = _Regression()
 def _kind_rates(before: Store, now: Store) -> Iterator[RateChange]:
     """Yield how many objects on the seeds differ, by each of the kind's rules, where any does."""
     for rule in now.kind.checks():
-        was, rate = kind_rate(before, rule), kind_rate(now, rule)
-        if was is not None and rate is not None and rate.differing:
-            yield RateChange(rule.key, was, rate)
+        earlier, present = kind_rate(before, rule), kind_rate(now, rule)
+        if earlier is not None and present is not None and present.differing:
+            yield RateChange(rule.key, earlier, present)
 
 
 def _survey_rates(before: Store, now: Store) -> Iterator[RateChange]:
     """Yield how many inputs of the surveys deviate; nothing where one campaign has none."""
     surveys = [survey_figures(store) for store in (before, now)]
     rates = [survey.overall for survey in surveys if survey is not None]
-    was, rate = (
+    earlier, present = (
         None if one is None else KindRate(one.deviations, one.inputs, one.low, one.high, ())
         for one in (rates if len(rates) == 2 else (None, None))
     )
-    if was is not None and rate is not None:
+    if earlier is not None and present is not None:
         settings = [_survey_settings(store) for store in (before, now)]
         comparable = not all(settings) or settings[0] == settings[1]
-        yield RateChange("", was, rate, comparable=comparable)
+        yield RateChange("", earlier, present, comparable=comparable)
 
 
 def identity_of(store: Store, search: SearchConfig) -> Identity:

@@ -434,7 +434,7 @@ class _Replay(Analysis[ReplaySettings, Replayed]):
         if result.summary is None:
             blocks = reproductions_document(result.triggers)
         else:
-            name = class_namer(folder_at(result.summary.folder))
+            name = class_namer(result.summary.folder)
             blocks = replay_document(result.summary, result.limits, name)
         yield Section("replay", "", (*blocks,))
 

@@ -589,10 +589,11 @@ class Store(StoredFolder):
 
 
 @contextmanager
-def open_store(campaign: Store | Path) -> Iterator[Store]:
-    """Give the store of a campaign's folder and close it afterwards; a store is given as it is."""
+def open_store(campaign: Store | Path | str) -> Iterator[Store]:
+    """Give the store of a campaign's folder, or address, and close it; a store is given as it is."""
     if isinstance(campaign, Store):
         yield campaign
         return
-    with Store.open(campaign) as store:
+    folder = campaign if isinstance(campaign, Path) else creation.folder_at(campaign)
+    with Store.open(folder) as store:
         yield store

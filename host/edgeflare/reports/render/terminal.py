@@ -19,7 +19,7 @@ from edgeflare.reports.campaign import (
 )
 from edgeflare.reports.replay import replay_counts
 from edgeflare.reports.sections.campaign import report_sections
-from edgeflare.store import folder_at, open_store
+from edgeflare.store import open_store
 from edgeflare.words.findings import answer_words, text_parts
 from edgeflare.words.verdict import evidence, unusable_sentences, verdict_text, verdict_words
 
@@ -31,7 +31,7 @@ _OTHER_COLUMNS = 40
 
 def summary_document(summary: Summary, *, width: int | None = None) -> list[Block]:
     """Return the document for a terminal of `width` columns; None: with every step to a trigger."""
-    with open_store(folder_at(summary.folder)) as store:
+    with open_store(summary.folder) as store:
         name = class_namer(store)
         triggers = partial(_triggers, summary, width, name)
         sections = report_sections(summary, store, name, triggers=triggers, brief=True)
