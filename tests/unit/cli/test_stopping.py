@@ -179,7 +179,7 @@ def test_one_that_python_drops_in_a_callback_is_taken_again(signals):
             signal.raise_signal(signal.SIGINT)
 
     def work():
-        with handling_signals():
+        with handling_signals(grace_s=3600):  # else this process ends with it
             Freed()
             time.sleep(10)
 
