@@ -13,12 +13,13 @@ def changed_result(folder: Path, name: str) -> Iterator[dict[str, Any]]:
     """Give the JSON object of the stored result of an analysis; what is changed in it is stored."""
     with closing(sqlite3.connect(folder / "campaign.sqlite")) as connection, connection:
         (text,) = connection.execute(
-            "SELECT result FROM analyses WHERE name = ?", (name,)
-        ).fetchone()
+            "SELECT result FROM analyses WHERE name = ? AND result IS NOT NULL", (name,)
+        ).fetchone()  # a run that ended with an error has none
         result = json.loads(text)
         yield result
         connection.execute(
-            "UPDATE analyses SET result = ? WHERE name = ?", (json.dumps(result), name)
+            "UPDATE analyses SET result = ? WHERE name = ? AND result IS NOT NULL",
+            (json.dumps(result), name),
         )
 
 

@@ -228,6 +228,12 @@ def _run(
         raise plugins.unusable("analysis", name, why) from error
     if isinstance(returned, WithUnitScores):
         return returned.result, returned.rows
+    if not isinstance(returned, plugin.result):
+        kind = type(returned).__name__
+        why = f"returned {kind}, which isn't its result {plugin.result.__name__}"
+        if plugins.origin("analysis", name) is None:
+            raise TypeError(f"the analysis {name!r} {why}")
+        raise plugins.unusable("analysis", name, why)
     return returned, None
 
 

@@ -34,7 +34,7 @@ NO_WORD = "(nothing)"
 _BEFORE = 2
 _FROM = 6
 """Number of words of an excerpt before the first that differs, and from there on."""
-TO = "→"
+KEY_ARROW = "→"
 """Between the words of a card's key, in which it can't stand."""
 _WORD = re.compile(r"w+(?:'w+)*")
 """Matches a word in a text in which every character of a word is replaced by w."""
@@ -357,8 +357,8 @@ class TranscriptKind(AnswerKind[Transcript]):
         )
 
     def pair_words(self, key: str, name: Name) -> str:
-        original, _, deployed = key.partition(TO)
-        return f"{original or NO_WORD} {TO} {deployed or NO_WORD}"
+        original, _, deployed = key.partition(KEY_ARROW)
+        return f"{original or NO_WORD} {KEY_ARROW} {deployed or NO_WORD}"
 
     def card(self, original: Transcript, deployed: Transcript, seed: Sequence[Any] = ()) -> Card:
         """Return the words that differ, and both texts in stretches, marked where they do."""
@@ -373,7 +373,7 @@ class TranscriptKind(AnswerKind[Transcript]):
             "deployed": [[text, int(differs)] for text, differs in theirs],
             "seed": texts or None,
         }
-        keys = dict.fromkeys(TO.join(change) for change in changes)
+        keys = dict.fromkeys(KEY_ARROW.join(change) for change in changes)
         return Card(transcripts=data, pairs=tuple(keys))
 
     def example(self, original: Transcript, deployed: Transcript) -> str:

@@ -44,6 +44,8 @@ _GIVEN_UP = (
     b"folder, and going on is possible from there\n"
 )
 INTERRUPTED = 130
+_AGAIN_S = 0.05
+"""After this the main thread is out of the callback that a signal met."""
 
 
 class StopSignal:
@@ -73,6 +75,19 @@ class StopSignal:
             _write(_WAIT)
         else:
             _end()
+
+    def take_again(self, ignored: "sys.UnraisableHookArgs") -> None:
+        """Ask to stop once more: Python dropped the KeyboardInterrupt, raised in a callback of its own.
+
+        That is where a library's object is freed. The hook of `sys.unraisablehook`.
+        """
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(ignored)
+            return
+        self.signals = 0
+        again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
 
     def watch(self, arrived: int) -> None:
         """Wait for a signal's number on this file descriptor, then end the process `grace_s` later.
@@ -108,6 +123,7 @@ def handling_signals(grace_s: float = _GRACE_S) -> Iterator[StopSignal]:
     taken = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
     for number in taken:
         signal.signal(number, stop.take)
+    unraisable, sys.unraisablehook = sys.unraisablehook, stop.take_again
     arrived, written = os.pipe()
     os.set_blocking(written, False)
     wakeup = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
@@ -119,6 +135,7 @@ def handling_signals(grace_s: float = _GRACE_S) -> Iterator[StopSignal]:
             raise KeyboardInterrupt from error
         raise
     finally:
+        sys.unraisablehook = unraisable
         if not stop.asked:
             for number in taken:
                 signal.signal(number, before[number])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -17,7 +18,7 @@ from edgeflare.analysis.corpus_import import fits_corpus
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.batch import CampaignRunner, Report, begin_campaign
 from edgeflare.campaign.context import RunContext
-from edgeflare.campaign.events import BatchWatch, Event, Notice, silent
+from edgeflare.campaign.events import BatchWatch, Event, Notice, Progress, silent
 from edgeflare.campaign.executor import check_files
 from edgeflare.campaign.fleet import fleet_devices
 from edgeflare.campaign.replay.results import replay_config
@@ -225,7 +226,7 @@ class _Run:
         self._checks += [*unusable, *search_checks(out)]
         try:
             if baseline is not None and not unusable:
-                self._checks += _compare(baseline, out)
+                self._checks += _compare(baseline, out, partial(self._report, "search"))
         finally:
             self._write_report(out, "search")
 
@@ -247,10 +248,11 @@ class _Run:
         return f"nightly-{self._runner.night.stamp}-{self._model.name}-{part}"
 
 
-def _compare(baseline: Baseline, campaign: Path) -> list[Check]:
+def _compare(baseline: Baseline, campaign: Path, progress: Progress) -> list[Check]:
     base = {"base": baseline.campaign, "called": words.LAST_GREEN.format(baseline.day)}
     try:
-        return run_as(REGRESSION, REGRESSION.name, campaign, base, RunContext()).checks
+        context = RunContext(progress=progress)
+        return run_as(REGRESSION, REGRESSION.name, campaign, base, context).checks
     except UsageError as error:
         raise UsageError(
             f"{error}; or take this night for the new baseline: `edgeflare nightly ... --accept`"

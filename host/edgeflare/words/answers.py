@@ -158,7 +158,7 @@ def no_tolerance(answers: str) -> str:
 def distance_figure(
     where: str, distances: Spread, measure: ValueMeasure, tolerance: float | None, by_element: bool
 ) -> KeyFigure:
-    """Return the key figure of distances of values on the seeds, say."""
+    """Return the key figure of distances of values on inputs of one kind: `where`, "seeds" or "triggers"."""
     name = MEASURES[measure].removeprefix("the ")
     about = f"90 % at most {distances.p90:.3g}; {name}"
     about += tolerance_bound(tolerance, by_element=by_element)

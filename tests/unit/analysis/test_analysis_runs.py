@@ -135,3 +135,14 @@ def test_settings_that_it_doesnt_take_are_named(campaign: Path) -> None:
 def test_blocks_alone_are_one_section_with_their_heading_as_its_title() -> None:
     (section,) = sections_of(Summing(), "summing", Sum(15, 0), str)  # type: ignore[arg-type]
     assert section == Section("analysis-summing", "A sum", (Text("15"),), data=Sum(15, 0))
+
+
+def test_one_that_returns_something_else_than_its_result_is_named(campaign: Path) -> None:
+    class Forgetful(Summing):
+        def run(self, campaign: Store, settings: Settings, context: RunContext) -> None:  # type: ignore[override]
+            """Return nothing."""
+
+    with pytest.raises(TypeError, match="returned NoneType, which isn't its result Sum"):
+        run_as(Forgetful(), "sum", campaign, {}, RunContext())
+    with Store.open(campaign) as store:
+        assert not store.results()

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -170,3 +171,17 @@ def test_an_error_that_the_signal_made_is_an_interruption_all_the_same(signals, 
 def test_an_error_of_its_own_stays_one():
     with pytest.raises(StoreError, match="torn"):
         torn(None)
+
+
+def test_one_that_python_drops_in_a_callback_is_taken_again(signals):
+    class Freed:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    def work():
+        with handling_signals(grace_s=3600):  # else this process ends with it
+            Freed()
+            time.sleep(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()

@@ -18,7 +18,7 @@ from edgeflare.answers.detections.words import (
     pair_key,
 )
 from edgeflare.answers.parts import Name
-from edgeflare.answers.transcripts import NO_WORD, TO, WordFigures
+from edgeflare.answers.transcripts import KEY_ARROW, NO_WORD, WordFigures
 from edgeflare.document import (
     Block,
     Cell,
@@ -185,7 +185,7 @@ def words_section(figures: WordFigures, *, is_replay: bool) -> Section:
             deployed := pair.deployed or NO_WORD,
             Cell(
                 f"{pair.count:,}",
-                key=TO.join((pair.original, pair.deployed)),
+                key=KEY_ARROW.join((pair.original, pair.deployed)),
                 words=words.BOTH_RETURN.format(counted(pair.count, matter), original, deployed),
             ),
         )
