@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from edgeflare._internal.text import names_text
 from edgeflare.analysis.base import run_as
 from edgeflare.analysis.class_names import class_namer
-from edgeflare.analysis.corpus import add_to_corpus, note_replay
-from edgeflare.analysis.corpus_import import fits_corpus
+from edgeflare.analysis.corpus import add_to_corpus, fits_corpus, note_replay
 from edgeflare.analysis.replay import ReplaySummary, replay_summary
 from edgeflare.campaign.batch import CampaignRunner, Report, begin_campaign
 from edgeflare.campaign.context import RunContext
