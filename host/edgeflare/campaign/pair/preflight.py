@@ -18,7 +18,7 @@ from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import EdgeFlareError
-from edgeflare.models import AnswerReader, OriginalModel
+from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
@@ -39,6 +39,8 @@ OBJECTS_LIMIT = 0.12
 21 to 23 % with another colour order or scaling."""
 _OF_STATEMENTS = ("another-model", "interface", "labels", "preprocessing")
 """Kinds of causes that come of what is stated of the pair: with them its answers can't be compared."""
+_VALUES = ("color", "scale", "mean", "std", "orientation", "clip")
+"""What of a spec decides which values a model gets of an image."""
 _CLEAR = 0.05
 """The margin of a difference of detections that counts as clear: nearer ones come of rounding."""
 _MANY_OBJECTS = 100
@@ -267,7 +269,8 @@ class Preflight:
             if saturated := self._saturation(replica, names, reader):
                 self.reporter.notice(where + sentence(saturated))
             checked.append(replica)
-        first = self._triaged() if wrong or self._is_off() else None
+        is_triaged = wrong or self._are_fed_otherwise() or self._is_off()
+        first = self._triaged() if is_triaged else None
         is_stated = (
             first is not None and first.kind in _OF_STATEMENTS and first.strength >= CORRECTED
         )
@@ -275,6 +278,13 @@ class Preflight:
             causes = [] if first is None else [triage_words.sentence(first)]
             self.store.state.disagreement = "; ".join([*wrong, *causes])
         self.store.state.checked = checked
+
+    def _are_fed_otherwise(self) -> bool:
+        """Whether images enter the two models as other values: one of the statements may be wrong."""
+        first, second = (side.spec for side in self.sides)
+        if not isinstance(first, InputSpec) or not isinstance(second, InputSpec):
+            return False
+        return any(getattr(first, name) != getattr(second, name) for name in _VALUES)
 
     def _is_off(self) -> bool:
         """Whether the answers agree worse than those of healthy pairs of these files do."""
