@@ -26,7 +26,7 @@ from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, s
 from edgeflare.triage.cause import CORRECTED, Cause
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
-from edgeflare.words.preflight import GOING_ON, MAY_BE_CHANCE, sentence
+from edgeflare.words.preflight import MAY_BE_CHANCE, sentence
 
 if TYPE_CHECKING:
     from edgeflare.campaign.fleet import Fleet  # reports need nothing that opens devices
@@ -95,7 +95,7 @@ class SeedFigures(NamedTuple):
 class PairAnswers:
     """Both models' answers to the seeds, as the checks see them.
 
-    `unusable`: which model's answers tell nothing. `allow`: the user goes on with a pair that
+    `unusable`: which model's answers tell nothing. `allow`: the user accepts a pair that
     disagrees.
     """
 
@@ -184,7 +184,7 @@ def pair_issues(pair: PairAnswers) -> list[Issue]:
 def check_pair(pair: PairAnswers) -> tuple[list[str], str]:
     """Check both models' answers on the seeds; return notices, and what is wrong with the pair.
 
-    "": nothing is, there are too few seeds to tell, or the user goes on all the same.
+    "": nothing is, there are too few seeds to tell, or the user accepts it.
     """
     issues = pair_issues(pair)
     notices = [sentence(issue) for issue in issues if issue.severity == "note"]
@@ -195,7 +195,7 @@ def check_pair(pair: PairAnswers) -> tuple[list[str], str]:
     if len(pair.seeds) < MINIMUM_SEEDS:
         return [*notices, MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))], ""
     if pair.allow:
-        return [*notices, GOING_ON.format(text)], ""
+        return [*notices, text], ""
     return notices, "; ".join([*(problem.words for problem in pair.unusable), text])
 
 
@@ -330,8 +330,6 @@ class Preflight:
         step, first = triage_words.next_step(found), next(iter(found.causes), None)
         told = triage_words.headline(found)
         told += "" if first is None else f": {triage_words.sentence(first)}"
-        if self.config.allow_disagreement:
-            told = GOING_ON.format(told)
         self.reporter.notice(capitalized(told) + (f"; next: {step}" if step else ""))
         return first
 
