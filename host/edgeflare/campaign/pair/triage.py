@@ -19,8 +19,8 @@ from edgeflare.triage.cause import Triage
 from edgeflare.triage.model import ModelFile
 from edgeflare.triage.pair import PairSeeds
 from edgeflare.triage.process import triage_apart
+from edgeflare.triage.ways import is_resized
 from edgeflare.types import Sample
-from edgeflare_agent.preprocess import RULES
 
 _ON_HOST = {"tensorrt": "onnx"}
 """What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
@@ -36,8 +36,6 @@ _ORIENTATIONS = {
 }
 """How an image that an EXIF tag turns is stored, beside the upright one."""
 _HEADER = 1 << 18
-_ONE_LEVEL = 1
-"""How far two implementations of a rule for resizing may be apart."""
 _MOST_BYTES = 512 << 20
 
 
@@ -130,7 +128,7 @@ def _images_of_files(
     their files give other samples now.
     """
     rule = settings.resize
-    if rule not in RULES:
+    if rule is None:
         return None
     images: list[Sample] = []
     for seed, sample in zip(seeds, samples, strict=True):
@@ -140,12 +138,9 @@ def _images_of_files(
             image = next(iter(source)).sample
         except (SeedError, StopIteration):
             return None
-        size = sample.shape[:2]
-        now = image if image.shape[:2] == size else RULES[rule](image, size)
         images.append(image)
-        if np.abs(now.astype(int) - sample).max() > _ONE_LEVEL:
-            return None
-        if sum(one.nbytes for one in images) > _MOST_BYTES:
+        size = sum(one.nbytes for one in images)
+        if not is_resized(image, sample, rule) or size > _MOST_BYTES:
             return None
     return images
 
