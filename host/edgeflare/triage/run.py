@@ -109,7 +109,7 @@ def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
-    order = tuple(replace(one, evidence=_plain(one.evidence)) for one in ranked(pair.causes))
+    order = tuple(replace(cause, evidence=_plain(cause.evidence)) for cause in ranked(pair.causes))
     usable = not pair.is_unusable
     agreement = pair.agreement if usable and np.isfinite(pair.agreement) else None
     agrees = (
@@ -140,9 +140,9 @@ def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
 def _plain(value: Any) -> Any:
     """Return evidence as JSON has it: numbers that aren't finite are None."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value

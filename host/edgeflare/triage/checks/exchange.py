@@ -43,14 +43,14 @@ def exchanged_inputs(pair: Pair) -> Iterator[Cause]:
         for seed in pair.places:
             tensors = pair.tensors(pair.deployed, seed)
             runs.append(pair.deployed.run([tensors[place] for place in order]))
-        given = stacked(runs)
-        found = -np.inf if given is None else least_agreement(pair.both[0], given)
-        if pair.corrects(found):
+        answers = stacked(runs)
+        reached = -np.inf if answers is None else least_agreement(pair.both[0], answers)
+        if pair.corrects(reached):
             yield Cause(
                 *("interface", "inputs-exchanged", "corrected", CORRECTED),
                 names=tuple(inputs[place].name for place in order),
-                evidence={"agreement": found, "stated": pair.agreement},
-                gain=found - pair.agreement,
+                evidence={"agreement": reached, "stated": pair.agreement},
+                gain=reached - pair.agreement,
             )
 
 
@@ -59,7 +59,7 @@ def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
     first, second = pair.both
     if not 1 < len(first) == len(second) <= _MOST_OUTPUTS:
         return
-    cost = np.array([[_apart(one, other) for other in second] for one in first])
+    cost = np.array([[_apart(output, candidate) for candidate in second] for output in first])
     rows, columns = linear_sum_assignment(cost)
     moved = [int(row) for row, column in zip(rows, columns, strict=True) if row != column]
     if not moved:
@@ -68,7 +68,7 @@ def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
     if then.max() >= _NEAR or not (now.min() > _NEAR or now.sum() > _CLEAR * then.sum() + _NEAR):
         return
     ordered = tuple(in_shape_of(second[at], first[place]) for place, at in enumerate(columns))
-    found = least_agreement(first, with_matched_slots(first, ordered))
+    reached = least_agreement(first, with_matched_slots(first, ordered))
     pair.exchanged_outputs = ordered
     yield Cause(
         *("interface", "outputs-exchanged", "corrected", CORRECTED),
@@ -76,7 +76,7 @@ def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
         evidence={
             "holds": [pair.original.outputs[place].name for place in moved],
             "distance": (float(now.mean()), float(then.mean())),
-            "agreement": found,
+            "agreement": reached,
             "stated": pair.agreement,
         },
         gain=30,
@@ -116,14 +116,14 @@ def exchanged_classes(pair: Pair) -> Iterator[Cause]:
     judged, renumbered = first[~fitted], second[~fitted][:, order]
     same = float((judged.argmax(axis=1) == renumbered.argmax(axis=1)).mean())
     before = float((judged.argmax(axis=1) == second[~fitted].argmax(axis=1)).mean())
-    found = agreement(judged[:, active], renumbered[:, active])
-    if same >= _SAME_CLASS and same > before + _MORE and found > pair.agreement + GAIN:
-        moved = {at: int(one) for at, one in enumerate(order) if at != one}
+    reached = agreement(judged[:, active], renumbered[:, active])
+    if same >= _SAME_CLASS and same > before + _MORE and reached > pair.agreement + GAIN:
+        moved = {at: int(number) for at, number in enumerate(order) if at != number}
         yield Cause(
             *("interface", "classes-exchanged", "corrected", CORRECTED),
             names=(pair.deployed.outputs[place].name,),
-            evidence={"classes": moved, "same_class": (before, same), "agreement": found},
-            gain=found - pair.agreement,
+            evidence={"classes": moved, "same_class": (before, same), "agreement": reached},
+            gain=reached - pair.agreement,
         )
 
 

@@ -32,7 +32,7 @@ def output_scale(pair: Pair) -> Iterator[Cause]:
         if original.shape != deployed.shape or original.ndim < 3 or axis is None:
             continue
         count = original.shape[axis]
-        rows = [np.moveaxis(one, axis, 0).reshape(count, -1) for one in (original, deployed)]
+        rows = [np.moveaxis(output, axis, 0).reshape(count, -1) for output in (original, deployed)]
         coarse = []
         for channel, (fine, coarsely) in enumerate(zip(*rows, strict=True)):
             levels, finer = np.unique(coarsely), len(np.unique(np.round(fine, _DIGITS)))

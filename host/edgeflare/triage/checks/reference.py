@@ -30,19 +30,19 @@ def is_below_reference(pair: Pair) -> bool:
 def reference(pair: Pair) -> Iterator[Cause]:
     """Yield whether the loss is what int8 costs this model, or whether it doesn't bear int8 at all."""
     _measure(pair)
-    found = pair.reference
-    if found is None:
+    level = pair.reference
+    if level is None:
         return
     evidence = {
-        "reference": found,
+        "reference": level,
         "agreement": pair.agreement,
         "per_channel": _is_per_channel(pair),
         "same_class": (pair.reference_same_class, pair.same_class),
     }
     same = pair.reference_same_class
-    if found < pair.expected or (same is not None and same < LOSSY_CLASSES):
+    if level < pair.expected or (same is not None and same < LOSSY_CLASSES):
         what, strength, gain = "int8-breaks-it", REFERENCE, 10.0
-    elif pair.agreement >= found - MARGIN:
+    elif pair.agreement >= level - MARGIN:
         what, strength, gain = "as-int8-costs", LIKELY + 0.2, 6.0
     else:
         pair.ruled_out["reference"] = evidence
@@ -71,17 +71,17 @@ def _measure(pair: Pair) -> None:
         check_quantizable(file.path)
         inputs = calibration_inputs(pair.seeds.samples[:_CALIBRATED_ON], pair.original.spec)
         with TemporaryDirectory(prefix="edgeflare-") as folder:
-            made = make_quantized(
+            copies = make_quantized(
                 file.path,
                 [recipe],
                 inputs,
                 Path(folder),
                 lambda _, problem: problems.append(problem),
             )
-            if not made:
+            if not copies:
                 pair.ruled_out["reference"] = {"problem": problems[0]}
                 return
-            copy = HostModel(replace(file, path=made[recipe.name], runtime="onnx", options={}))
+            copy = HostModel(replace(file, path=copies[recipe.name], runtime="onnx", options={}))
             answers = pair.answers(copy)
     except EdgeFlareError as error:
         pair.ruled_out["reference"] = {"problem": str(error)}
