@@ -1,7 +1,7 @@
 """One model of a pair on this machine: its file, how samples enter it, and its answers as real values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import reason
 from edgeflare.errors import EdgeFlareError, ModelError
-from edgeflare.models import Spec
+from edgeflare.models import InputSpec, Spec
 from edgeflare.models.tensors.graph import Grid, KeepsState, ModelStructure
 from edgeflare.models.tensors.open import open_structure
 from edgeflare.triage.agreement import Outputs, Values, stacked
@@ -40,6 +40,11 @@ class ModelFile:
     spec: Spec
     given: GivenInputs = ONE_INPUT
     outputs: tuple[str, ...] = ()
+
+    def resizing(self, rule: str) -> "ModelFile":
+        """Return the model for images of other sizes, which a rule brings to its own."""
+        spec = self.spec._replace(resize=rule) if isinstance(self.spec, InputSpec) else self.spec
+        return replace(self, spec=spec)
 
 
 class HostModel:

@@ -18,12 +18,13 @@ import numpy as np
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
+from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (
     exchanged_classes,
     exchanged_inputs,
     exchanged_outputs,
 )
-from edgeflare.triage.checks.feeding import device_feeds, feeds, input_range, same_tensor
+from edgeflare.triage.checks.feeding import feeds, input_range, same_tensor
 from edgeflare.triage.checks.form import forms
 from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule
 from edgeflare.triage.checks.kernels import kernels
@@ -32,7 +33,6 @@ from edgeflare.triage.checks.layers import layers
 from edgeflare.triage.checks.levels import output_scale
 from edgeflare.triage.checks.reference import is_below_reference, reference
 from edgeflare.triage.checks.usable import (
-    device_answers,
     repeats,
     training_mode,
     unusable_values,
