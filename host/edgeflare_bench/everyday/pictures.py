@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.exact import Floats
+
 Rng = np.random.Generator
-Floats = NDArray[np.float64]
 Truth = NDArray[np.int64] | Floats
 
 RATE = 8000
