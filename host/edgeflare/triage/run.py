@@ -18,6 +18,7 @@ import numpy as np
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
+from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
 from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (
     exchanged_classes,
@@ -30,8 +31,6 @@ from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule
 from edgeflare.triage.checks.kernels import kernels
 from edgeflare.triage.checks.labels import labels
 from edgeflare.triage.checks.layers import layers
-from edgeflare.triage.checks.levels import output_scale
-from edgeflare.triage.checks.reference import is_below_reference, reference
 from edgeflare.triage.checks.usable import (
     repeats,
     training_mode,
