@@ -17,6 +17,7 @@ import numpy as np
 
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
+from edgeflare.triage.agreement import least_agreement
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
 from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
 from edgeflare.triage.checks.device import device_answers, device_feeds
@@ -47,6 +48,11 @@ _CORRECTIONS: tuple[Check, ...] = (
     *(forms, same_tensor),
 )
 _SEARCHES: tuple[Check, ...] = (layers, reference)
+_WITH_THE_FILE: tuple[Check, ...] = (
+    *(training_mode, ignored_inputs, exif, kernels, input_range),
+    *(exchanged_inputs, same_tensor, layers, reference),
+)
+"""The checks that run the deployed file, or read it: not tried where that can't be done here."""
 _ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
 _STRONG = 4.5
 _BEHIND_SECOND = 2
@@ -77,8 +83,12 @@ def triage(
 
     def run(checks: tuple[Check, ...]) -> None:
         for check in checks:
+            if pair.is_recorded and check in _WITH_THE_FILE:
+                continue
             try_check(check.__name__, partial(check, pair), _ERRORS)
 
+    if pair.is_recorded:
+        pair.ruled_out["file"] = {"name": pair.deployed.file.path.name, "why": pair.deployed.unread}
     run(_FIRST)
     if not pair.is_unusable:
         run((repeats,))
@@ -86,9 +96,9 @@ def triage(
         pair.is_unusable = True
     if not pair.is_unusable:
         run(_OF_SEEDS)
-        if pair.is_on_device:
+        if pair.on_device is not None:
             run((device_feeds,))
-        elif pair.is_off or is_below_reference(pair):
+        elif pair.is_off or (not pair.is_recorded and is_below_reference(pair)):
             run(_CORRECTIONS)
             if not pair.is_corrected:
                 run(_SEARCHES)
@@ -109,12 +119,16 @@ def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
     order = tuple(replace(cause, evidence=_plain(cause.evidence)) for cause in ranked(pair.causes))
-    usable = not pair.is_unusable
-    agreement = pair.agreement if usable and np.isfinite(pair.agreement) else None
+    agreement, same_class = None, None
+    if not pair.is_unusable:
+        answers = pair.on_device or pair.both
+        reached = least_agreement(*answers)
+        same_class = pair.share_of_one_class(*answers)
+        agreement = reached if np.isfinite(reached) else None
     agrees = (
         agreement is not None
         and agreement >= pair.expected
-        and not pair.is_lossy
+        and not pair.are_lossy(agreement, same_class)
         and pair.lost_accuracy < LOST_ACCURACY
         and not any(cause.kind == "constant" for cause in order)
     )
@@ -125,7 +139,7 @@ def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
         pair.number_format,
         agreement,
         pair.expected,
-        pair.same_class if usable else None,
+        same_class,
         agrees and not strong,
         pair.is_unusable,
         tuple(cause for cause in order if not cause.is_remark),

@@ -70,6 +70,11 @@ def _way(evidence: _Evidence) -> str:
     )
 
 
+def _stated(options: Mapping[str, Any]) -> str:
+    """Options of a runtime as `--runtime-option` takes them."""
+    return ", ".join(f"{name}={str(value).lower()}" for name, value in options.items())
+
+
 _WAYS = {
     "grey": "grey images",
     "inverted": "inverted images",
@@ -240,6 +245,10 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         if c.side == "device"
         else f"with the {c.side} model fed {_way(e)} the pair agrees ({_then(e)})"
     ),
+    ("preprocessing", "as-original"): lambda _, e: (
+        f"fed {_way(e)} the original answers as the device does ({_then(e)}): the two are fed "
+        "differently"
+    ),
     ("preprocessing", "same-tensor"): lambda _, e: (
         f"the two are fed differently; given the same tensor they agree ({_then(e)})"
     ),
@@ -296,10 +305,15 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"{e['turned']} of {e['of']} seeds are turned by an EXIF tag; where a device ignores it, "
         f"{e['changed']} of these answers are others"
     ),
-    ("device", "answers-otherwise"): lambda _, e: (
+    ("", "answers-otherwise"): lambda _, e: (
         f"the same file answers otherwise on the device than here ({_db(e['stated'])}), and none "
-        f"of {e['tried']} ways of feeding reproduces that (best {_db(e['best'])}): its kernels, its "
-        "delegate or an unknown feed"
+        f"of {e['tried']} ways of feeding reproduces that (best {_db(e['best'])}), nor do other kernels: "
+        + (f"{e['accelerator']}, " if e["accelerator"] else "its kernels, its delegate ")
+        + "or an unknown feed"
+    ),
+    ("kernels", "other-kernels"): lambda _, e: (
+        f"with {_stated(e['options'])} the file on this machine answers as the device does "
+        f"({_db(e['agreement'])}; as it is run here {_db(e['stated'])})"
     ),
     ("compression", "int8-breaks-it"): lambda c, e: (
         f"the original itself does not bear int8: {_of_reference(c, e)}"
@@ -344,6 +358,10 @@ _NEXT = {
     "input-range": "quantise again, calibrated with inputs as the application makes them",
     "batch": "use a file with a batch of one",
     "device": "record one input tensor on the device, and give it to the file on this machine",
+    "device/on-device": "run the file in float32 on the device",
+    "kernels": "`edgeflare explain` tells what each finding comes of; run the file there with other kernels, such as "
+    "kernels=reference",
+    "accelerator": "run the file on the device without it (--runtime-option), and compare",
     "unknown": "record one input tensor and the outputs on the device, or give labelled seeds",
 }
 
@@ -351,6 +369,13 @@ _NEXT = {
 def ruled_out(found: Triage) -> list[str]:
     """Return what was tried and doesn't fit, with counts."""
     lines = []
+    file = found.ruled_out.get("file")
+    if file is not None:
+        lines.append(
+            f"the deployed file {file['name']} can't be run here ({file['why']}), so that the device's recorded answers "
+            "stand for it: with a file that can be, its layers, its ranges and ways of feeding it would be "
+            "compared, too"
+        )
     feeds = found.ruled_out.get("feeds")
     if feeds is not None and not found.is_healthy:
         lines.append(

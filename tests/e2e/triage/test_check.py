@@ -65,3 +65,28 @@ def test_answers_that_depend_on_the_rule_for_resizing_are_remarked(tmp_path: Pat
     assert remark["evidence"]["stated"] == "nearest"
     assert remark["evidence"]["changed"] > 3
     assert ran.json["causes"] == []
+
+
+@pytest.mark.extended
+def test_what_a_device_returned_stands_for_a_file_that_cant_be_run_here_now(tmp_path: Path) -> None:
+    deployed = tmp_path / "deployed.tflite"
+    deployed.write_bytes(DEPLOYED.read_bytes())
+    flags = ("--deployed-input", "orientation=flip", "--runtime-option", "kernels=reference")
+    check(tmp_path, *flags, deployed=deployed)
+    for spoil in (lambda: deployed.write_text("torn"), deployed.unlink):
+        spoil()
+        ran = edgeflare("analyse", "triage", "out", "--json", home=tmp_path)
+        [first] = ran.json["causes"]
+        assert (first["kind"], first["side"], ran.code) == ("preprocessing", "device", 0)
+        assert first["change"] == {"orientation": "flip"}
+        assert deployed.name in ran.json["ruled_out"]["file"]["name"]
+
+
+def test_without_what_a_device_returned_such_a_file_is_named(tmp_path: Path) -> None:
+    deployed = tmp_path / "deployed.tflite"
+    deployed.write_bytes(DEPLOYED.read_bytes())
+    check(tmp_path, deployed=deployed)
+    deployed.write_bytes((DEMO / "original.tflite").read_bytes())  # another file than was run
+    ran = edgeflare("analyse", "triage", "out", home=tmp_path)
+    assert ran.code == 2
+    assert deployed.name in ran.sentence

@@ -14,7 +14,7 @@ from edgeflare._internal import plugins
 from edgeflare.models import InputSpec
 from edgeflare.models.quantized import Recipe, make_quantized
 from edgeflare.triage.cause import Cause, Triage
-from edgeflare.triage.model import ModelFile
+from edgeflare.triage.model import HostModel, ModelFile
 from edgeflare.triage.pair import DeviceAnswers, Pair, PairSeeds
 from edgeflare.triage.run import triage
 from edgeflare.triage.ways import Way
@@ -240,16 +240,122 @@ def test_the_same_file_agrees(original: Path) -> None:
     assert (found.agreement, found.is_healthy, found.causes) == (150, True, ())
 
 
-def test_a_device_that_is_fed_otherwise_is_told_without_asking_it(original: Path) -> None:
+def on_device(
+    deployed: Path, spread: float = 0.0, spec: InputSpec = SPEC, **others: Any
+) -> DeviceAnswers:
+    """What a device answers that feeds a file in a way, by kernels that spread so far."""
     samples = images()[:16]
-    pair = pair_of(original, original)
-    fed = Way(SPEC._replace(color="BGR"))
-    outputs = pair.deployed.answers(samples, fed, [0] * 16)
+    pair = pair_of(deployed, deployed)
+    outputs = pair.deployed.answers(samples, Way(spec), [0] * 16)
     assert outputs is not None
-    device = DeviceAnswers(samples, [0] * 16, outputs)
+    noise = np.random.default_rng(2).normal(0, spread, outputs[0].shape)
+    return DeviceAnswers(samples, [0] * 16, (outputs[0] + noise,), **others)
+
+
+def test_a_device_that_is_fed_otherwise_is_told_without_asking_it(original: Path) -> None:
+    device = on_device(original, spec=SPEC._replace(color="BGR"))
     found = triage(pair_of(original, original, device=device))
     first = found.causes[0]
     assert (first.kind, first.side, first.change) == ("preprocessing", "device", {"color": "BGR"})
+    assert found.agreement is not None
+    assert found.agreement < found.expected
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "kind"), [("", "device"), ("the delegate libedgetpu.so.1", "accelerator")]
+)
+def test_what_nothing_here_reproduces_comes_of_the_device(
+    original: Path, accelerator: str, kind: str
+) -> None:
+    device = on_device(original, 5.0, accelerator=accelerator)
+    found = triage(pair_of(original, original, device=device))
+    first = found.causes[0]
+    assert (first.kind, first.proof, first.side) == (kind, "indicated", "device")
+    assert found.ruled_out["device"]["host"] == 150
+
+
+def test_kernels_that_answer_as_the_device_does_are_named(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two files, one stands for the other kernels of one file."""
+    model = onnx.load(original)
+    changed("b3", lambda bias: bias + np.float32([9, 0, -9, 4, 0, 0]))(model)
+    onnx.save(model, tmp_path / "elsewhere.onnx")
+    loaded = HostModel._loaded
+
+    def by_options(model: HostModel) -> Any:
+        is_plain = model.file.options.get("graph_optimization") == "none"
+        path = tmp_path / "elsewhere.onnx" if is_plain else model.file.path
+        model.file = replace(model.file, path=path)
+        return loaded(model)
+
+    monkeypatch.setattr(HostModel, "_loaded", by_options)
+    device = on_device(tmp_path / "elsewhere.onnx")
+    first = triage(pair_of(original, original, device=device)).causes[0]
+    assert (first.kind, first.proof, first.side) == ("kernels", "corrected", "device")
+    assert first.evidence["options"] == {"graph_optimization": "none"}
+
+
+@pytest.mark.parametrize(
+    ("spread", "repeated", "kind"), [(np.nan, 0, "non-finite"), (0.0, 2, "not-repeatable")]
+)
+def test_a_device_whose_answers_cant_be_used_is_told_first(
+    original: Path, spread: float, repeated: int, kind: str
+) -> None:
+    device = on_device(original, spread, repeated=repeated)
+    found = triage(pair_of(original, original, device=device))
+    assert (found.causes[0].kind, found.causes[0].side, found.is_unusable) == (kind, "device", True)
+
+
+class TestAFileThatCantBeRunHere:
+    """A file for a runtime that is missing: only the device's answers are known of it."""
+
+    def triaged(self, original: Path, device: DeviceAnswers, labels: list[int]) -> Triage:
+        engine = original.with_name("deployed.engine")
+        output = HostModel(ModelFile("original", original, "onnx", {}, SPEC)).outputs
+        file = ModelFile(
+            *("deployed", engine, "", {}, SPEC),
+            unread="no runtime for engines",
+            announced=tuple(output),
+        )
+        seeds = PairSeeds(device.samples, labels, device.rows, device)
+        return triage(Pair((ModelFile("original", original, "onnx", {}, SPEC), file), seeds))
+
+    @pytest.mark.parametrize(
+        ("fault", "kind", "what"),
+        [
+            (ending("Softmax", axis=-1), "interface", "form"),
+            (renumbered, "interface", "classes-exchanged"),
+            (not_finite, "non-finite", "not-finite"),
+            (ending("Mul", np.float32([0])), "constant", "same-for-all"),
+        ],
+    )
+    def test_its_answers_are_judged(
+        self, original: Path, tmp_path: Path, fault: Fault, kind: str, what: str
+    ) -> None:
+        model = onnx.load(original)
+        fault(model)
+        onnx.save(model, tmp_path / "deployed.onnx")
+        found = self.triaged(original, on_device(tmp_path / "deployed.onnx"), [])
+        assert (found.causes[0].kind, found.causes[0].what) == (kind, what)
+        assert found.ruled_out["file"]["why"] == "no runtime for engines"
+        assert not found.failed
+
+    def test_its_feed_is_told_by_the_originals(self, original: Path) -> None:
+        device = on_device(original, spec=SPEC._replace(color="BGR"))
+        first = self.triaged(original, device, []).causes[0]
+        assert (first.kind, first.proof, first.side) == ("preprocessing", "corrected", "device")
+        assert first.change == {"color": "BGR"}
+
+    def test_its_accuracy_is_counted(self, original: Path) -> None:
+        device = on_device(original)
+        labels = device.outputs[0].argmax(axis=1).tolist()
+        found = self.triaged(original, device, labels)
+        assert (found.causes, found.ruled_out["accuracy"]["deployed"]) == ((), 1.0)
+
+    def test_an_agreement_like_that_of_healthy_pairs_is_none(self, original: Path) -> None:
+        found = self.triaged(original, on_device(original, 0.05), [])
+        assert (found.is_healthy, found.causes, found.failed) == (True, (), {})
 
 
 def test_of_misfits_none_wins(original: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Whether another way of feeding makes the pair agree: on the host, and of the device's answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,7 +112,8 @@ def feeds(pair: Pair) -> Iterator[Cause]:
     places = pair.places[:SEEDS]
     nearest: TriedWay | None = None
     count = 0
-    for model, outputs in ((pair.deployed, pair.both[0]), (pair.original, pair.both[1])):
+    models = ((pair.deployed, pair.both[0]), (pair.original, pair.both[1]))
+    for model, outputs in models[1:] if pair.is_recorded else models:
         wanted = tuple(output[: len(places)] for output in outputs)
 
         def score(
@@ -125,16 +127,19 @@ def feeds(pair: Pair) -> Iterator[Cause]:
             continue
         best, evidence = tried[0], {"stated": pair.agreement, "tried": count}
         if pair.corrects(best.agreement):
-            yield fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:2])
+            cause = fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:2])
+            # of a file that can't be run here the original's feed tells the device's
+            is_told = pair.is_recorded
+            yield replace(cause, what="as-original", side="device") if is_told else cause
             return
-        if model is pair.deployed:
+        if model is pair.deployed or pair.is_recorded:
             nearest = best
     if nearest is None:
         return
     evidence = {"stated": pair.agreement, "tried": count}
     pair.ruled_out["feeds"] = evidence | {"best": nearest.agreement, "needed": pair.expected}
     is_nearer = nearest.agreement - pair.agreement >= GAIN and nearest.agreement > _PARTLY
-    if is_nearer and pair.number_format != "float32":
+    if is_nearer and pair.number_format != "float32" and not pair.is_recorded:
         yield fed_otherwise(pair, nearest, LIKELY - 0.1, "deployed", evidence)
 
 

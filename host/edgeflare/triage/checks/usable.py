@@ -134,7 +134,7 @@ def _constant(model: HostModel, outputs: Outputs) -> Iterator[Cause]:
 def repeats(pair: Pair) -> Iterator[Cause]:
     """Yield models that answer otherwise to the same input, and those that keep a state."""
     for model, outputs in zip(pair.models, (pair.of_original, pair.of_deployed), strict=True):
-        if outputs is None:
+        if outputs is None or not model.file.runtime:
             continue
         places = pair.places[:_REPEATED]
         others = _answered_otherwise(pair, model, outputs, places)
