@@ -18,6 +18,7 @@ import numpy as np
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
+from edgeflare.triage.changes import change_of
 from edgeflare.triage.checks.exchange import (
     exchanged_classes,
     exchanged_inputs,
@@ -50,6 +51,8 @@ _CORRECTIONS: tuple[Check, ...] = (
 _SEARCHES: tuple[Check, ...] = (layers, reference)
 _ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
 _STRONG = 4.5
+_LIKE_COLOURS = "classes-exchanged"
+"""With colours as classes another colour order looks like it."""
 _BEHIND_SECOND = 2
 
 
@@ -95,7 +98,9 @@ def triage(
                 run(_SEARCHES)
                 for name in plugins.names("cause"):  # a distribution's code: it may raise anything
                     try_check(name, partial(_of_others, name, pair), (Exception,))
-            is_known = any(cause.strength >= _STRONG for cause in pair.causes)
+            is_known = any(
+                cause.strength >= _STRONG and cause.what != _LIKE_COLOURS for cause in pair.causes
+            )
             same_input = pair.sharp_layer is not None and pair.sharp_layer > _BEHIND_SECOND
             if not is_known and not same_input:
                 run((feeds,))
@@ -109,7 +114,10 @@ def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
-    order = tuple(replace(one, evidence=_plain(one.evidence)) for one in ranked(pair.causes))
+    order = tuple(
+        replace(one, evidence=_plain(one.evidence), change=_plain(change_of(one)))
+        for one in ranked(pair.causes)
+    )
     usable = not pair.is_unusable
     agreement = pair.agreement if usable and np.isfinite(pair.agreement) else None
     agrees = (
