@@ -194,11 +194,10 @@ def check(settings: "CheckSettings", json: Json = False) -> None:
             folder = run_campaign(config, ask=ask, progress=progress)
     except DeviceError:
         if json:  # programs get the same names: there is no verdict
-            from edgeflare.analysis.check import NOT_ASKED
+            from edgeflare.analysis import NOT_ASKED, analysis
             from edgeflare.cli.display.tables import print_json
-            from edgeflare.reports.analyses import CHECK
 
-            print_json(CHECK.to_json(NOT_ASKED))
+            print_json(analysis("check").to_json(NOT_ASKED))
         raise
     if not json:
         echo_err(f"in {folder}")
