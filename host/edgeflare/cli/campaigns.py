@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
@@ -197,7 +197,8 @@ def check(settings: "CheckSettings", json: Json = False) -> None:
             from edgeflare.analysis import NOT_ASKED, analysis
             from edgeflare.cli.display.tables import print_json
 
-            print_json(analysis("check").to_json(NOT_ASKED))
+            plugin: Any = analysis("check")
+            print_json(plugin.to_json(NOT_ASKED))
         raise
     if not json:
         echo_err(f"in {folder}")
