@@ -21,7 +21,6 @@ from .base import (
     sections_of as sections_of,
     stored_sections as stored_sections,
 )
-from .check import NOT_ASKED as NOT_ASKED
 from .class_names import class_namer as class_namer, load_class_names as load_class_names
 from .summary import ControlFigures as ControlFigures
 from .corpus import (

@@ -194,11 +194,11 @@ def check(settings: "CheckSettings", json: Json = False) -> None:
             folder = run_campaign(config, ask=ask, progress=progress)
     except DeviceError:
         if json:  # programs get the same names: there is no verdict
-            from edgeflare.analysis import NOT_ASKED, analysis
+            from edgeflare.analysis import analysis
             from edgeflare.cli.display.tables import print_json
 
             plugin: Any = analysis("check")
-            print_json(plugin.to_json(NOT_ASKED))
+            print_json(plugin.to_json(plugin.not_asked))
         raise
     if not json:
         echo_err(f"in {folder}")

@@ -132,6 +132,7 @@ class _Check(Analysis[TriageSettings, Checked]):
     settings = TriageSettings
     result = Checked
     stored = False
+    not_asked = NOT_ASKED
 
     def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Checked:
         if not any(seed.outputs is not None for seed in campaign.seeds()):
