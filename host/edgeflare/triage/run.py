@@ -19,6 +19,7 @@ from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.agreement import least_agreement
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
+from edgeflare.triage.changes import change_of
 from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
 from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (
@@ -55,6 +56,8 @@ _WITH_THE_FILE: tuple[Check, ...] = (
 """The checks that run the deployed file, or read it: not tried where that can't be done here."""
 _ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
 _STRONG = 4.5
+_LIKE_COLOURS = "classes-exchanged"
+"""With colours as classes another colour order looks like it."""
 _BEHIND_SECOND = 2
 
 
@@ -104,7 +107,9 @@ def triage(
                 run(_SEARCHES)
                 for name in plugins.names("cause"):  # a distribution's code: it may raise anything
                     try_check(name, partial(_of_others, name, pair), (Exception,))
-            is_known = any(cause.strength >= _STRONG for cause in pair.causes)
+            is_known = any(
+                cause.strength >= _STRONG and cause.what != _LIKE_COLOURS for cause in pair.causes
+            )
             same_input = pair.sharp_layer is not None and pair.sharp_layer > _BEHIND_SECOND
             if not is_known and not same_input:
                 run((feeds,))
@@ -118,7 +123,10 @@ def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
-    order = tuple(replace(cause, evidence=_plain(cause.evidence)) for cause in ranked(pair.causes))
+    order = tuple(
+        replace(one, evidence=_plain(one.evidence), change=_plain(change_of(one)))
+        for one in ranked(pair.causes)
+    )
     agreement, same_class = None, None
     if not pair.is_unusable:
         answers = pair.on_device or pair.both

@@ -60,14 +60,25 @@ def _db(agreement: float | None) -> str:
     return "outputs of other shapes" if agreement is None else f"{agreement:.0f} dB"
 
 
+def way_words(change: Mapping[str, str]) -> str:
+    """Return how a model is fed by a change of a preprocessing, such as ``color=BGR``."""
+    for name in ("picture", "codes"):
+        if name in change:
+            return _WAYS[change[name]]
+    if "factor" in change:
+        return f"clips multiplied by {change['factor']}"
+    return ", ".join(f"{name}={value}" if value else f"no {name}" for name, value in change.items())
+
+
 def _way(evidence: _Evidence) -> str:
-    way, options = evidence["way"], evidence.get("options") or {}
-    stated = ", ".join(
-        f"{name}={value}" if value else f"no {name}" for name, value in options.items()
+    """Return the way that fits, and those that fit as well."""
+    also = " or ".join(map(way_words, evidence.get("also", ())))
+    kernel = evidence.get("kernel")
+    text = way_words(evidence["way"]) + (
+        f" (or {also}: nothing here tells them apart)" * bool(also)
     )
-    return _WAYS.get(way.get("picture") or way.get("codes") or "", stated) or (
-        f"clips multiplied by {way['factor']:g}"
-    )
+    text += f" (its kernel {kernel} holds the original's numbers in another order)" * bool(kernel)
+    return text + " (or with the classes renumbered)" * bool(evidence.get("classes"))
 
 
 def _stated(options: Mapping[str, Any]) -> str:
@@ -206,7 +217,8 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"{e['partner']}"
     ),
     ("conversion", "bias-differs"): lambda c, e: (
-        f"the bias of {_names(c)} is {'empty' if e['empty'] else 'another'} than that of {e['partner']}"
+        f"the bias of {_names(c)} is {'empty' if e['empty'] else 'another one'}, unlike that of "
+        f"{e['partner']}"
     ),
     ("", "rough-kernel"): lambda c, e: (
         f"kernel {_names(c)} is only roughly that of the original (correlation {e['correlation']:.3f})"
@@ -251,15 +263,20 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
     ),
     ("preprocessing", "same-tensor"): lambda _, e: (
         f"the two are fed differently; given the same tensor they agree ({_then(e)})"
+        + "; so they do with the classes renumbered" * bool(e.get("classes"))
     ),
     ("preprocessing", "of-both"): lambda _, e: (
         f"the original itself is right on {e['right']:.0%} only as it is fed; fed {_way(e)} on "
         f"{e['right_then']:.0%} ({e['won']} won, {e['lost']} lost of {e['labelled']})"
+        + (f"; with the classes renumbered on {e['renumbered']:.0%}" if "renumbered" in e else "")
     ),
     ("preprocessing", "inaccurate"): lambda _, e: (
         f"the original is right on {e['right']:.0%} of {counted(e['labelled'], 'labelled seed')}, and "
         f"none of {e['tried']} ways of feeding is clearly better: the feed or the labels of both "
         "are doubtful"
+    ),
+    ("labels", "missing"): lambda *_: (
+        "no seed has a label: what is wrong with how both models are fed alike can't be seen"
     ),
     ("labels", "renumbered"): lambda _, e: (
         f"both models follow other class numbers than the labels: with the classes renumbered the "
@@ -328,44 +345,6 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
 }
 
 
-def next_step(found: Triage) -> str:
-    """Return one step that mends the first cause, or one experiment that tells more; "": none is needed."""
-    if not found.causes:
-        return "" if found.is_healthy else _NEXT["unknown"]
-    return step_for(found.causes[0])
-
-
-def step_for(cause: Cause) -> str:
-    """Return one step that mends a cause, or one experiment that tells more."""
-    return _NEXT.get(f"{cause.kind}/{cause.what}") or _NEXT.get(cause.kind) or _NEXT["unknown"]
-
-
-_NEXT = {
-    "preprocessing": "state this input for that model, or mend the application, and run again",
-    "preprocessing/of-both": "state it for both models and run again",
-    "preprocessing/inaccurate": "check the labels, or state how the original is fed",
-    "calibration": "quantise again, calibrated with inputs as the application makes them",
-    "conversion": "convert again with another version or option of the exporter",
-    "conversion/training-mode": "export it in inference mode",
-    "compression": "keep the named layer in float or 16 bits, or quantise per channel",
-    "output-scale": "quantise boxes and scores as two outputs, or leave the last operators in float",
-    "non-finite": "look at the named operator; run the file in float32",
-    "constant": "look at the model's last operators, and at how it is fed",
-    "not-repeatable": "export it in inference mode; until then no deviation can be counted",
-    "interface": "read the outputs, inputs and classes so in the application",
-    "another-model": "check which training state was exported",
-    "labels": "check the list of labels against the model",
-    "input-range": "quantise again, calibrated with inputs as the application makes them",
-    "batch": "use a file with a batch of one",
-    "device": "record one input tensor on the device, and give it to the file on this machine",
-    "device/on-device": "run the file in float32 on the device",
-    "kernels": "`edgeflare explain` tells what each finding comes of; run the file there with other kernels, such as "
-    "kernels=reference",
-    "accelerator": "run the file on the device without it (--runtime-option), and compare",
-    "unknown": "record one input tensor and the outputs on the device, or give labelled seeds",
-}
-
-
 def ruled_out(found: Triage) -> list[str]:
     """Return what was tried and doesn't fit, with counts."""
     lines = []
@@ -382,6 +361,15 @@ def ruled_out(found: Triage) -> list[str]:
             f"none of {feeds['tried']} ways of feeding brings agreement (best {_db(feeds['best'])}, "
             f"{feeds['needed']:.0f} needed): what is stated is not refuted"
         )
+    for name, noun in (
+        ("forms", "other forms of the outputs"),
+        ("input-orders", "orders of the inputs"),
+    ):
+        if name in found.ruled_out:
+            tried = found.ruled_out[name]
+            lines.append(
+                f"none of {tried['tried']} {noun} brings agreement (best {_db(tried['best'])})"
+            )
     accuracy = found.ruled_out.get("accuracy")
     if accuracy is not None and accuracy["original"] > accuracy["deployed"]:
         lines.append(

@@ -33,8 +33,20 @@ def test_a_device_that_is_fed_otherwise_is_worse_and_told_how(tmp_path: Path) ->
     first = ran.json["causes"][0]
     assert (ran.json["verdict"], ran.code) == ("worse", 1)
     assert (first["kind"], first["proof"]) == ("preprocessing", "corrected")
-    assert "proof" in first
-    assert first["next"]
+    assert first["change"] == {"orientation": "upright"}
+    assert "--deployed-input orientation=upright" in first["next"]
+    stored = edgeflare("analyse", "triage", tmp_path / "out", "--json", home=tmp_path).json
+    assert stored["causes"] == ran.json["causes"]
+    named = [one["name"] for one in ran.json["own"]["flips"]]
+    assert len({*named}) == len(named) > 0
+
+
+def test_without_a_device_there_is_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "devices.toml").write_text('[devices.away]\nhost = "127.0.0.1"\nport = 9\n')
+    away = ("--device", "away", "--inventory", tmp_path / "devices.toml")
+    ran = check(tmp_path, *away, "--json")
+    assert (ran.json["verdict"], ran.json["causes"], ran.code) == (None, [], 3)
+    assert ran.json["own"]["asked"] == 0
 
 
 def test_a_file_alone_of_a_folder_is_checked(tmp_path: Path) -> None:

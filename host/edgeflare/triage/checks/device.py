@@ -104,14 +104,14 @@ def device_feeds(pair: Pair) -> Iterator[Cause]:
     evidence = {"stated": stated, "tried": len(tried)}
     best = tried[0] if tried else None
     if best is not None and best.agreement >= needed:
-        yield fed_otherwise(pair, best, CORRECTED, "device", evidence, tried[1:2])
+        yield fed_otherwise(pair, best, CORRECTED, "device", evidence, tried[1:])
     elif (
         best is not None
         and len(tried) > 1
         and best.agreement >= max(LIKE, stated + GAIN)
         and best.agreement >= tried[1].agreement + GAIN
     ):
-        yield fed_otherwise(pair, best, MOST_LIKE, "device", evidence, tried[1:2])
+        yield fed_otherwise(pair, best, MOST_LIKE, "device", evidence, tried[1:])
     else:
         yield _of_device(pair, evidence | {"best": -np.inf if best is None else best.agreement})
 

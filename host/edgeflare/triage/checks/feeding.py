@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors import Grid
-from edgeflare.triage.agreement import GAIN, Outputs, Values, least_agreement, stacked
+from edgeflare.triage.agreement import GAIN, HEALTHY, Outputs, Values, least_agreement, stacked
 from edgeflare.triage.cause import CORRECTED, LIKELY, Cause, Side
 from edgeflare.triage.model import HostModel, real_tensor, stored
 from edgeflare.triage.pair import Pair
@@ -18,7 +18,7 @@ from edgeflare.triage.ways import Way, ways_of
 _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 """Seeds on which all ways are tried, and how many of the best ways are tried on all."""
 SEEDS = 16
-_ALIKE = 3.0
+_ALIKE, _NAMED = 3.0, 4
 _PARTLY = 3.0
 _CUT_OFF, _LARGE_PART, _USED = 0.005, 0.05, 0.12
 _CUT_GAIN = 10.0
@@ -78,19 +78,20 @@ def fed_otherwise(
     strength: float,
     side: Side,
     evidence: Mapping[str, float],
-    second: Sequence[TriedWay] = (),
+    further: Sequence[TriedWay] = (),
 ) -> Cause:
     """Return the cause that a model expects another input, in this way."""
-    way = best.way
-    options = way.options((pair.original if side == "original" else pair.deployed).spec)
-    found: dict[str, object] = {
-        "agreement": best.agreement,
-        "way": {"picture": way.picture, "codes": way.codes, "factor": way.factor},
-        "options": options,
-    }
-    near = [one for one in second if one.agreement > best.agreement - _ALIKE]
-    if near:
-        found["also"] = near[0].way.options(pair.deployed.spec)
+    spec = (pair.original if side == "original" else pair.deployed).spec
+    change = best.way.change(spec)
+    found: dict[str, object] = {"agreement": best.agreement, "way": change}
+    least = min(best.agreement, HEALTHY["float32"]) - _ALIKE  # better than that is rounding alone
+    near = [one for one in further if one.agreement > least]
+    if near:  # what the answers can't tell apart
+        found["also"] = [one.way.change(spec) for one in near[:_NAMED]]
+    reordered = [cause for cause in pair.causes if cause.what == "kernel-reordered"]
+    if reordered:  # the file itself expects its channels in another order
+        found["kernel"] = reordered[0].names[0]
+    found |= _or_classes(pair)
     return Cause(
         "preprocessing",
         "other-way",
@@ -98,9 +99,15 @@ def fed_otherwise(
         strength,
         side=side,
         evidence={**evidence, **found},
-        change={name: "" if value is None else value for name, value in options.items()},
+        change=change,
         gain=best.agreement - evidence["stated"],
     )
+
+
+def _or_classes(pair: Pair) -> dict[str, object]:
+    """Return that renumbered classes fit, too, as where classes are colours."""
+    fits = any(cause.what == "classes-exchanged" for cause in pair.causes)
+    return {"classes": True} if fits else {}
 
 
 def feeds(pair: Pair) -> Iterator[Cause]:
@@ -127,7 +134,7 @@ def feeds(pair: Pair) -> Iterator[Cause]:
             continue
         best, evidence = tried[0], {"stated": pair.agreement, "tried": count}
         if pair.corrects(best.agreement):
-            cause = fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:2])
+            cause = fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:])
             # of a file that can't be run here the original's feed tells the device's
             is_told = pair.is_recorded
             yield replace(cause, what="as-original", side="device") if is_told else cause
@@ -162,7 +169,12 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
             "same-tensor",
             "corrected",
             CORRECTED,
-            evidence={"agreement": agreement, "stated": pair.agreement},
+            evidence={
+                "agreement": agreement,
+                "stated": pair.agreement,
+                **_or_classes(pair),
+            },
+            change=Way(first.spec).change(second.spec),
             gain=agreement - pair.agreement,
         )
 
