@@ -57,6 +57,7 @@ _CHANGES: Mapping[str, Callable[[Cause, Change], Change]] = {
     },
     "accelerator": lambda _, e: {"without": e["accelerator"]},
     "kernels": lambda _, e: dict(e["options"]),
+    "batch": lambda *_: {"batch": 1},
     "state": lambda *_: {"reset": "before each input"},
     "resize-rule": lambda _, e: {"resize": e["rule"]},
     "exif": lambda *_: {"orientation": "of the EXIF tag"},

@@ -135,6 +135,28 @@ class HostModel:
         pairs = zip(samples, rows, strict=True)
         return stacked([self.run(self.tensors(sample, way, row)) for sample, row in pairs])
 
+    def at_once(self, calls: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
+        """Return the answers to inputs that are given together, as rows of a batch.
+
+        None where the file takes one input at a time, or an output has no row for each.
+        """
+        if not all(info.shape[:1] == (None,) for info in self.inputs):
+            return None
+        self.calls += 1
+        try:
+            raws = self._runtime.run_several(
+                [np.concatenate(rows) for rows in zip(*calls, strict=True)]
+            )
+        except (AgentError, ValueError):  # of inputs of several shapes
+            return None
+        outputs = [(raws[place], self._runtime.outputs[place]) for place in self._places]
+        if any(raw.shape[:1] != (len(calls),) for raw, _ in outputs):
+            return None
+        return [
+            [real_values(raw[row : row + 1], info) for raw, info in outputs]
+            for row in range(len(calls))
+        ]
+
     def without_reset(self, calls: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
         """Return the answers to inputs one after the other, as an application has them: nothing is reset.
 

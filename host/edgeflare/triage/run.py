@@ -34,6 +34,7 @@ from edgeflare.triage.checks.kernels import kernels
 from edgeflare.triage.checks.labels import labels
 from edgeflare.triage.checks.layers import layers
 from edgeflare.triage.checks.usable import (
+    batch_rows,
     repeats,
     training_mode,
     unusable_values,
@@ -42,7 +43,7 @@ from edgeflare.triage.pair import LOST_ACCURACY, Pair
 
 Check = Callable[[Pair], Iterator[Cause]]
 _FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
-_OF_SEEDS: tuple[Check, ...] = (ignored_inputs, resize_rule, exif, labels)
+_OF_SEEDS: tuple[Check, ...] = (batch_rows, ignored_inputs, resize_rule, exif, labels)
 _CORRECTIONS: tuple[Check, ...] = (
     *(kernels, input_range),
     *(exchanged_inputs, exchanged_outputs, exchanged_classes),

@@ -44,6 +44,7 @@ _NOUNS = {
     "input-range": "range of an input",
     "resize-rule": "resize rule",
     "exif": "EXIF orientation",
+    "batch": "batch rows",
 }
 
 
@@ -196,6 +197,10 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
     ("state", "kept-between-calls"): lambda c, e: (
         f"the {c.side} model keeps a state between calls ({_names(c)}): without a reset before "
         f"each input {e['changed']} of {e['of']} answers are others"
+    ),
+    ("batch", "rows-differ"): lambda c, e: (
+        f"given {e['of']} inputs at once the {c.side} model answers otherwise than to each alone: "
+        f"output {_names(c)}, {counted(len(e['rows']), 'row')} of {e['of']}"
     ),
     ("conversion", "training-mode"): lambda c, e: (
         f"the deployed file was exported in training mode: {e['operator']} {_names(c)} uses the "

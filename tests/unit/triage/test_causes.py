@@ -255,6 +255,38 @@ class TestAFileThatCantBeRunHere:
         assert (found.is_healthy, found.causes, found.failed) == (True, (), {})
 
 
+def batched(model: onnx.ModelProto) -> None:
+    """Open the batch axis."""
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+
+
+def mixing(model: onnx.ModelProto) -> None:
+    """Add the mean over the batch to each row: of one input alone it doubles what it has."""
+    batched(model)
+    graph = model.graph
+    graph.node[-1].input[0] = "mixed"
+    graph.node.insert(5, helper.make_node("ReduceMean", ["flat"], ["mean"], "mean", axes=[0]))
+    graph.node.insert(6, helper.make_node("Add", ["flat", "mean"], ["mixed"], "mix"))
+
+
+def test_rows_that_a_batch_mixes_are_a_remark(original: Path, tmp_path: Path) -> None:
+    model = onnx.load(original)
+    mixing(model)
+    onnx.save(model, tmp_path / "original.onnx")
+    found = triaged(tmp_path / "original.onnx", tmp_path, lambda _: None)
+    assert [(one.kind, one.side) for one in found.remarks if one.kind == "batch"] == [
+        ("batch", "original"),
+        ("batch", "deployed"),
+    ]
+    assert found.remarks[0].evidence["rows"] == [0, 1, 2, 3]
+    assert found.is_healthy
+
+
+def test_rows_of_a_batch_that_agree_are_none(original: Path, tmp_path: Path) -> None:
+    assert not any(one.kind == "batch" for one in triaged(original, tmp_path, batched).remarks)
+
+
 def test_of_misfits_none_wins(original: Path, tmp_path: Path) -> None:
     noise = np.random.default_rng(3).normal(0, 0.1, (12, 3, 3, 3))
     found = triaged(original, tmp_path, changed("k1", lambda kernel: kernel + noise))
