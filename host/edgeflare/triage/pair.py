@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -127,10 +128,18 @@ class Pair:
 
     @cached_property
     def places(self) -> list[int]:
-        """The seeds that are compared, evenly spread."""
-        count = len(self.seeds.samples)
-        most = min(count, self.most_seeds)
-        return [int(place) for place in np.unique(np.linspace(0, count - 1, most).astype(int))]
+        """The seeds that are compared, evenly spread over those that aren't the same."""
+        different = {
+            (
+                sample.shape,
+                sha256(np.ascontiguousarray(sample)).digest(),
+                self.seeds.row(place),
+            ): place
+            for place, sample in reversed([*enumerate(self.seeds.samples)])
+        }
+        seeds = sorted(different.values())
+        most = min(len(seeds), self.most_seeds)
+        return [seeds[at] for at in np.unique(np.linspace(0, len(seeds) - 1, most).astype(int))]
 
     def tensors(self, model: HostModel, place: int, way: Way | None = None) -> list[NDArray[Any]]:
         """Return what a model's inputs are given for a seed, as stated or in another way."""

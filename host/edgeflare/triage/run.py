@@ -17,7 +17,7 @@ import numpy as np
 
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
-from edgeflare.triage.agreement import least_agreement
+from edgeflare.triage.agreement import FEWEST_SEEDS, least_agreement
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
 from edgeflare.triage.changes import change_of
 from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
@@ -141,6 +141,8 @@ def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
         and pair.lost_accuracy < LOST_ACCURACY
         and not any(cause.kind == "constant" for cause in order)
     )
+    if len(pair.places) < FEWEST_SEEDS:
+        pair.ruled_out["seeds"] = {"compared": len(pair.places), "needed": FEWEST_SEEDS}
     strong = [cause for cause in order if not cause.is_remark and cause.strength >= COARSE]
     if agrees:  # what is weaker is a remark at most
         order = tuple(cause for cause in order if cause.strength >= REMARK or cause.is_remark)

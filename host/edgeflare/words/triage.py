@@ -19,6 +19,12 @@ def headline(found: Triage) -> str:
         return f"the outputs have other shapes ({wanted})"
     same = "" if found.same_class is None else f", the same class on {found.same_class:.0%}"
     reached = f"{found.agreement:.0f} dB{same}"
+    if found.is_healthy and "seeds" in found.ruled_out:
+        few = found.ruled_out["seeds"]
+        return (
+            f"the pair agrees on {counted(few['compared'], 'input')} ({reached}; {wanted}): "
+            f"{few['needed']} different ones tell how well"
+        )
     if found.is_healthy:
         return f"the pair agrees as well as healthy {found.number_format} pairs do ({reached})"
     if found.agreement >= found.expected:

@@ -132,6 +132,13 @@ def test_a_healthy_int8_copy_has_no_cause(
     assert (found.number_format, found.is_healthy, found.causes) == ("int8", True, ())
 
 
+@pytest.mark.parametrize("count", [1, 24])
+def test_identical_seeds_count_as_the_one_that_they_are(original: Path, count: int) -> None:
+    found = triage(pair_of(original, original, samples=images()[:1] * count))
+    assert (found.causes, found.failed) == ((), {})
+    assert found.ruled_out["seeds"]["compared"] == 1
+
+
 def test_the_same_file_agrees(original: Path) -> None:
     found = triage(pair_of(original, original))
     assert (found.agreement, found.is_healthy, found.causes) == (150, True, ())
