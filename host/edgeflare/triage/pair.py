@@ -132,7 +132,7 @@ class Pair:
         different = {
             (
                 sample.shape,
-                sha256(np.ascontiguousarray(sample)).digest(),
+                sha256(np.ascontiguousarray(sample).data).digest(),
                 self.seeds.row(place),
             ): place
             for place, sample in reversed([*enumerate(self.seeds.samples)])
