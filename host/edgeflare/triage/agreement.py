@@ -87,14 +87,6 @@ def coarser(first: NumberFormat, second: NumberFormat) -> NumberFormat:
     return min(first, second, key=NUMBER_FORMATS.index)
 
 
-def class_output(outputs: Outputs) -> int | None:
-    """Return the place of the output that looks like scores of classes: one vector a seed."""
-    for place, output in enumerate(outputs):
-        if sum(n > 1 for n in output.shape[1:]) == 1:
-            return place
-    return None
-
-
 def by_seed(values: Values) -> Values:
     """Return an output as [seeds, values]."""
     return values.reshape(len(values), -1)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers import SCORES, AnswerKind
 from edgeflare.errors import ModelError
 from edgeflare.models import InputSpec
 from edgeflare.triage.agreement import (
@@ -19,7 +20,6 @@ from edgeflare.triage.agreement import (
     NumberFormat,
     Outputs,
     by_seed,
-    class_output,
     coarser,
     least_agreement,
 )
@@ -77,7 +77,7 @@ class PairSeeds:
 class Pair:
     """Both models, the seeds, and what is known of them so far.
 
-    `has_classes`: one class is meant by an answer. `causes` grow as checks find them; `ruled_out`
+    `kind`: that of their answers. `causes` grow as checks find them; `ruled_out`
     has what was tried and doesn't fit, with counts. `is_unusable`: one side's answers tell nothing,
     so that nothing can be compared; `on_device`: the original's and the device's answers, where the same
     file answers otherwise there than here. Where the deployed file can't be run here, `seeds` are those
@@ -86,7 +86,7 @@ class Pair:
 
     files: tuple[ModelFile, ModelFile]
     seeds: PairSeeds
-    has_classes: bool = True
+    kind: AnswerKind[Any] = SCORES
     causes: list[Cause] = field(default_factory=list)
     ruled_out: dict[str, Any] = field(default_factory=dict)
     is_unusable: bool = False
@@ -196,7 +196,7 @@ class Pair:
     @cached_property
     def classes_at(self) -> int | None:
         """The place of the output that has scores of classes; None where there is none."""
-        return class_output(self.both[0]) if self.has_classes else None
+        return self.kind.class_scores_at(self.both[0])
 
     @cached_property
     def same_class(self) -> float | None:

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from edgeflare._internal.processes import (
     how_it_failed,
@@ -11,6 +12,7 @@ from edgeflare._internal.processes import (
     run_again_where_killed,
 )
 from edgeflare._internal.records import as_json, of_json
+from edgeflare.answers import AnswerKind
 from edgeflare.errors import ModelError
 from edgeflare.triage.cause import Triage
 from edgeflare.triage.model import ModelFile
@@ -23,7 +25,7 @@ _REQUEST, _NOW, _RESULT = "request.pickle", "now.txt", "result.pickle"
 
 
 def triage_apart(
-    files: tuple[ModelFile, ModelFile], seeds: PairSeeds, *, has_classes: bool
+    files: tuple[ModelFile, ModelFile], seeds: PairSeeds, kind: AnswerKind[Any]
 ) -> Triage:
     """Return why a pair differs.
 
@@ -34,7 +36,7 @@ def triage_apart(
     with TemporaryDirectory(prefix="edgeflare-") as name:
         folder = Path(name)
         while True:
-            request = files, seeds, has_classes, failed
+            request = files, seeds, kind, failed
             (folder / _REQUEST).write_bytes(pickle.dumps(request))
             (folder / _NOW).write_text("")
             try:
@@ -56,13 +58,13 @@ def triage_apart(
 def triage_here(name: str) -> None:
     """Do what `triage_apart` asks for in this process; write the result."""
     folder = Path(name)
-    files, seeds, has_classes, failed = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
+    files, seeds, kind, failed = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
 
     def begin(check: str) -> None:
         (folder / _NOW).write_text(check)
 
     try:
-        pair = Pair(files, seeds, has_classes=has_classes)
+        pair = Pair(files, seeds, kind)
         result = as_json(triage(pair, begin=begin, failed=failed))
     except ModelError as error:
         result = str(error)

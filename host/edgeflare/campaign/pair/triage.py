@@ -8,6 +8,7 @@ import numpy as np
 
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import names_text
+from edgeflare.answers import kind_named
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig, SeedsConfig
@@ -71,10 +72,9 @@ def triage_campaign(store: Store, config: CampaignConfig) -> Triage:
     seeds, resize = _seeds(store, config)
     if not seeds.samples:
         raise UsageError(f"{store.folder} has no seed that both models answered")
-    kind = models["original"]["output"]["answers"]
 
     def triaged(files: tuple[ModelFile, ModelFile], seeds: PairSeeds) -> Triage:
-        return triage_apart(files, seeds, has_classes=kind in ("scores", "labels"))
+        return triage_apart(files, seeds, kind_named(models["original"]["output"]["answers"]))
 
     here, why = runtime_here(config.deployed.path, models["deployed"]["runtime"]["name"])
     if here is not None and _is_other_file(config.deployed.path, models["deployed"]):
