@@ -109,16 +109,16 @@ def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 
     Several of a compression are one, with the evidence of the strongest two.
     """
-    found = sorted(causes, key=lambda cause: (-cause.strength, -cause.gain))
-    found = _one_compression(found)
-    strong = [cause for cause in found if cause.strength >= SHOWN]
-    found = strong or found[:1]
+    order = sorted(causes, key=lambda cause: (-cause.strength, -cause.gain))
+    order = _one_compression(order)
+    strong = [cause for cause in order if cause.strength >= SHOWN]
+    order = strong or order[:1]
     restored = any(
-        cause.strength == CORRECTED and cause.gain > 0 and cause.side != "both" for cause in found
+        cause.strength == CORRECTED and cause.gain > 0 and cause.side != "both" for cause in order
     )
     if restored:
-        found = [cause for cause in found if cause.strength >= STANDING or cause.is_remark]
-    return tuple(found)
+        order = [cause for cause in order if cause.strength >= STANDING or cause.is_remark]
+    return tuple(order)
 
 
 def _one_compression(causes: Sequence[Cause]) -> list[Cause]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +46,8 @@ class ModelFile:
     announced: tuple[TensorInfo, ...] = ()
 
     def resizing(self, rule: str) -> "ModelFile":
-        """Return the model for images of other sizes, which a rule brings to its own."""
-        spec = self.spec._replace(resize=rule) if isinstance(self.spec, InputSpec) else self.spec
-        return replace(self, spec=spec)
+        """Return a model of images for those of other sizes, which a rule brings to its own."""
+        return replace(self, spec=cast("InputSpec", self.spec)._replace(resize=rule))
 
 
 class HostModel:
@@ -242,8 +241,8 @@ class RecordedModel(HostModel):
 
 def real_values(raw: NDArray[Any], info: TensorInfo) -> Values:
     """Return an output's real values, float64, without a batch axis of 1."""
-    values: Values = dequantize(raw, info.quantization)
-    return values[0] if values.ndim > 1 and len(values) == 1 else values
+    real: Values = dequantize(raw, info.quantization)
+    return real[0] if real.ndim > 1 and len(real) == 1 else real
 
 
 def stored(values: NDArray[Any], info: TensorInfo) -> NDArray[Any]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from edgeflare.answers import SCORES, AnswerKind
 from edgeflare.errors import ModelError
-from edgeflare.models import InputSpec
 from edgeflare.triage.agreement import (
     FEWEST_SEEDS,
     GAIN,
@@ -260,10 +259,8 @@ class Pair:
     @property
     def sizes(self) -> list[tuple[int, int]]:
         """(height, width) of the images of the compared seeds; none of clips."""
-        if not isinstance(self.original.spec, InputSpec):
-            return []
-        shapes = {self.seeds.samples[place].shape[:2] for place in self.places}
-        return [(int(height), int(width)) for height, width in sorted(shapes)]
+        shapes = {self.seeds.samples[place].shape[:-1] for place in self.places}
+        return [(int(shape[0]), int(shape[1])) for shape in sorted(shapes) if shape]
 
     def score(
         self, model: HostModel, expected: Outputs, way: Way, places: Sequence[int]

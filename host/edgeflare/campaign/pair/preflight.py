@@ -18,7 +18,7 @@ from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import EdgeFlareError
-from edgeflare.models import AnswerReader, InputSpec, OriginalModel
+from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
@@ -281,11 +281,9 @@ class Preflight:
         self.store.state.checked = checked
 
     def _are_fed_otherwise(self) -> bool:
-        """Whether images enter the two models as other values: one of the statements may be wrong."""
+        """Whether samples enter the two models as other values: one of the statements may be wrong."""
         first, second = (side.spec for side in self.sides)
-        if not isinstance(first, InputSpec) or not isinstance(second, InputSpec):
-            return False
-        return any(getattr(first, name) != getattr(second, name) for name in _VALUES)
+        return any(getattr(first, name, None) != getattr(second, name, None) for name in _VALUES)
 
     def _is_off(self) -> bool:
         """Whether the answers agree worse than those of healthy pairs of these files do."""

@@ -167,7 +167,7 @@ def on_grid(values: NDArray[Any], scales: Any, zero_points: Any, axis: int) -> t
     shape[axis] = -1
     zero = zero.reshape(shape) if zero.size > 1 else zero
     real = (values.astype(np.float64) - zero) * scale.reshape(shape)
-    return real.astype(np.float32), values.ndim > 1
+    return real.astype(np.float32), real.ndim > 1
 
 
 ROUNDING = frozenset(["QuantizeLinear", "DequantizeLinear", "QUANTIZE", "DEQUANTIZE"])

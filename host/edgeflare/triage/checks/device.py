@@ -81,15 +81,15 @@ def device_feeds(pair: Pair) -> Iterator[Cause]:
     device = pair.seeds.device
     assert device is not None  # noqa: S101
     count = min(SEEDS, len(device.samples))
-    wanted = tuple(output[:count] for output in device.outputs)
+    expected = tuple(output[:count] for output in device.outputs)
     samples, rows = device.samples[:count], device.rows[:count]
 
     def score(way: Way) -> Callable[[int], float]:
-        return agreement_with(pair.deployed, wanted, way, samples, rows)
+        return agreement_with(pair.deployed, expected, way, samples, rows)
 
     stated = score(Way(pair.deployed.spec))(count)
     needed = max(MATCH, stated + GAIN)
-    kernels = _other_kernels(pair, wanted, samples, rows)
+    kernels = _other_kernels(pair, expected, samples, rows)
     if kernels is not None and kernels[0] >= needed:
         agreement, options = kernels
         yield Cause(
@@ -132,7 +132,7 @@ def _of_device(pair: Pair, evidence: Mapping[str, Any]) -> Cause:
 
 
 def _other_kernels(
-    pair: Pair, wanted: Outputs, samples: Sequence[Sample], rows: Sequence[int]
+    pair: Pair, expected: Outputs, samples: Sequence[Sample], rows: Sequence[int]
 ) -> tuple[float, Mapping[str, Any]] | None:
     """Return the best agreement of the file here with the device's answers by other kernels, and their options."""
     file, tried = pair.deployed.file, []
@@ -142,6 +142,6 @@ def _other_kernels(
         except ModelError:
             continue
         way = Way(model.spec)
-        tried.append((agreement_with(model, wanted, way, samples, rows)(len(samples)), options))
+        tried.append((agreement_with(model, expected, way, samples, rows)(len(samples)), options))
         pair.deployed.calls += model.calls
     return max(tried, key=lambda kernels: kernels[0], default=None)
