@@ -49,6 +49,7 @@ def triage_apart(
                     raise ModelError(result)
                 triaged: Triage = of_json(Triage, result)
                 return triaged
+            # without a result the process ended in a check: the next one leaves it out
             check = (folder / _NOW).read_text()
             if not check or check in failed or len(failed) >= _MOST_CRASHES:
                 raise ModelError(f"the triage failed: {how_it_failed(done)}")

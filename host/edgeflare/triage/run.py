@@ -18,8 +18,7 @@ import numpy as np
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.agreement import FEWEST_SEEDS, least_agreement
-from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
-from edgeflare.triage.changes import change_of
+from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, change_of, ranked
 from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
 from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (

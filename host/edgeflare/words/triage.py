@@ -356,6 +356,9 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
 }
 
 
+NOT_LOOKED_FOR = "why the models differ wasn't looked for: {}"
+
+
 def ruled_out(found: Triage) -> list[str]:
     """Return what was tried and doesn't fit, with counts."""
     lines = []
@@ -366,7 +369,12 @@ def ruled_out(found: Triage) -> list[str]:
             "stand for it: with a file that can be, its layers, its ranges and ways of feeding it would be "
             "compared, too"
         )
+    lines += [
+        f"the outputs of the {side} model have another shape for each seed: nothing can be compared"
+        for side in found.ruled_out.get("changing-shapes", ())
+    ]
     feeds = found.ruled_out.get("feeds")
+    # of a pair that agrees it goes without saying that no other way of feeding is needed
     if feeds is not None and not found.is_healthy:
         lines.append(
             f"none of {feeds['tried']} ways of feeding brings agreement (best {_db(feeds['best'])}, "

@@ -26,7 +26,7 @@ from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, s
 from edgeflare.triage.cause import CORRECTED, Cause
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
-from edgeflare.words.next_steps import next_step
+from edgeflare.words.next_steps import in_one_sentence
 from edgeflare.words.preflight import MAY_BE_CHANCE, sentence
 
 if TYPE_CHECKING:
@@ -323,14 +323,11 @@ class Preflight:
         try:
             found = triage_campaign(self.store, self.config)
         except EdgeFlareError as error:
-            self.reporter.notice(f"why the models differ wasn't looked for: {error}")
+            self.reporter.notice(triage_words.NOT_LOOKED_FOR.format(error))
             return None
         self.store.add_result("triage", found)
-        step, first = next_step(found), next(iter(found.causes), None)
-        told = triage_words.headline(found)
-        told += "" if first is None else f": {triage_words.sentence(first)}"
-        self.reporter.notice(capitalized(told) + (f"; next: {step}" if step else ""))
-        return first
+        self.reporter.notice(in_one_sentence(found))
+        return next(iter(found.causes), None)
 
     def _answers(self, replica: str, unusable: Sequence[UnusableAnswers]) -> PairAnswers:
         figures = [

@@ -125,6 +125,7 @@ def output_scale(pair: Pair) -> Iterator[Cause]:
         coarse = []
         for channel, (fine, coarsely) in enumerate(zip(*rows, strict=True)):
             levels, finer = np.unique(coarsely), len(np.unique(np.round(fine, _DIGITS)))
+            # a channel that is constant in the original has few values as well, and is no fault
             if not 1 < len(levels) <= _MOST_LEVELS or finer <= _FINER * len(levels):
                 continue
             step, width = float(np.diff(levels).min()), float(np.ptp(fine))

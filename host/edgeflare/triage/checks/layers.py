@@ -361,6 +361,7 @@ def _weights_there(
     if fit is None:
         return {}
     ordered = _ratio(np.sort(originals[0].ravel()), np.sort(deployed[0].ravel()))
+    # equal when sorted and unlike in any order of axes: the numbers were moved, as by another layout
     if fit[0] < 10 and ordered > _SAME_NUMBERS:
         return {"weights": "other-order"}
     if fit[0] < (_OTHER_WEIGHTS if pair.number_format == "float32" else _OTHER_ROUNDED):

@@ -56,7 +56,7 @@ def unusable_values(pair: Pair) -> Iterator[Cause]:
     """Yield answers that aren't finite, outputs that are the same for all seeds, and other first axes."""
     for model, outputs in zip(pair.models, (pair.of_original, pair.of_deployed), strict=True):
         if outputs is None:
-            pair.ruled_out[f"shapes-{model.side}"] = "the shape of the outputs changes by seed"
+            pair.ruled_out.setdefault("changing-shapes", []).append(model.side)
             pair.is_unusable = True
             continue
         yield from _not_finite(pair, model, outputs)
