@@ -96,6 +96,16 @@ def test_a_fault_of_the_file_is_the_first_cause(
     assert not found.failed
 
 
+def test_operators_need_not_stand_in_the_order_of_their_work(
+    original: Path, tmp_path: Path
+) -> None:
+    def fault(model: onnx.ModelProto) -> None:
+        attribute("conv2", "pads", [0, 0, 2, 2])(model)
+        model.graph.node.append(model.graph.node.pop(0))  # as converters to half precision do
+
+    assert triaged(original, tmp_path, fault).causes[0].names == ("conv2",)
+
+
 def test_another_model_is_told_from_a_conversion(original: Path, tmp_path: Path) -> None:
     onnx.save(network(seed=9), tmp_path / "other.onnx")
     found = triage(pair_of(original, tmp_path / "other.onnx"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,25 @@ _PROBE = "edgeflare probe"
 """What the names of a probe's own tensors begin with."""
 
 
+def _in_order(nodes: Sequence[Any]) -> list[Any]:
+    """Return nodes each behind those that make its inputs, else as they stand in the file.
+
+    The format asks for that order, and converters to half precision don't keep it: they append casts,
+    and runtimes sort.
+    """
+    makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
+    before = {
+        place: {makers[name] for name in node.input if name in makers}
+        for place, node in enumerate(nodes)
+    }
+    try:
+        if all(maker < place for place, needed in before.items() for maker in needed):
+            return list(nodes)
+        return [nodes[place] for place in TopologicalSorter(before).static_order()]
+    except CycleError:
+        return list(nodes)
+
+
 class OnnxGraph(ModelGraph):
     """An ``.onnx`` file; tensors have the names that they have in the file."""
 
@@ -90,7 +110,7 @@ class OnnxGraph(ModelGraph):
         self.inputs = [tensor.name for tensor in graph.input if tensor.name not in self._constants]
         self.outputs = [tensor.name for tensor in graph.output]
         self.output = output or self.outputs[0]
-        self._nodes = list(graph.node)
+        self._nodes = _in_order(graph.node)
         for node in self._nodes:
             if any(attribute.HasField("g") for attribute in node.attribute):
                 raise ModelError(
