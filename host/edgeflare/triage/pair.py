@@ -95,6 +95,8 @@ class Pair:
     """The agreement of a fresh int8 copy of the original, in dB."""
     exchanged_outputs: Outputs | None = None
     """The deployed model's outputs in the original's order, where they are exchanged."""
+    output_order: tuple[int, ...] | None = None
+    """Which output of the deployed model holds what each of the original's does, where they are exchanged."""
     has_reference: bool = False
     """Whether a fresh copy was tried."""
     reference_same_class: float | None = None

@@ -11,7 +11,6 @@ from edgeflare._internal.processes import (
     python_calling,
     run_again_where_killed,
 )
-from edgeflare._internal.records import as_json, of_json
 from edgeflare.answers import AnswerKind
 from edgeflare.errors import ModelError
 from edgeflare.triage.cause import Triage
@@ -47,7 +46,7 @@ def triage_apart(
                 result = pickle.loads((folder / _RESULT).read_bytes())  # noqa: S301
                 if isinstance(result, str):
                     raise ModelError(result)
-                triaged: Triage = of_json(Triage, result)
+                triaged: Triage = result
                 return triaged
             # without a result the process ended in a check: the next one leaves it out
             check = (folder / _NOW).read_text()
@@ -66,7 +65,7 @@ def triage_here(name: str) -> None:
 
     try:
         pair = Pair(files, seeds, kind)
-        result = as_json(triage(pair, begin=begin, failed=failed))
+        result: Triage | str = triage(pair, begin=begin, failed=failed)
     except ModelError as error:
         result = str(error)
     (folder / _RESULT).write_bytes(pickle.dumps(result))

@@ -18,7 +18,7 @@ import numpy as np
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.agreement import FEWEST_SEEDS, least_agreement
-from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, change_of, ranked
+from edgeflare.triage.cause import COARSE, CORRECTED, REMARK, Cause, Triage, change_of, ranked
 from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
 from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (
@@ -55,7 +55,6 @@ _WITH_THE_FILE: tuple[Check, ...] = (
 )
 """The checks that run the deployed file, or read it: not tried where that can't be done here."""
 _ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
-_STRONG = 4.5
 _LIKE_COLOURS = "classes-exchanged"
 """With colours as classes another colour order looks like it."""
 _BEHIND_SECOND = 2
@@ -108,7 +107,7 @@ def triage(
                 for name in plugins.names("cause"):  # a distribution's code: it may raise anything
                     try_check(name, partial(_of_others, name, pair), (Exception,))
             is_known = any(
-                cause.strength >= _STRONG and cause.what != _LIKE_COLOURS for cause in pair.causes
+                cause.strength >= CORRECTED and cause.what != _LIKE_COLOURS for cause in pair.causes
             )
             same_input = pair.sharp_layer is not None and pair.sharp_layer > _BEHIND_SECOND
             if not is_known and not same_input:
