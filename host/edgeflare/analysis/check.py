@@ -77,7 +77,9 @@ def checked(store: Store, triage: Triage) -> Checked:
         verdict = "not-comparable"
     elif any(cause.side == "both" for cause in proven):
         verdict = "cannot-tell"  # both models are fed wrongly: nothing is said of the deployed one
-    elif proven or (soundness is not None and soundness.verdict == "worse"):
+    elif any(cause.proof != "indicated" for cause in proven) or (
+        soundness is not None and soundness.verdict == "worse"
+    ):
         verdict = "worse"
     elif soundness is None:
         verdict = "cannot-tell"

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.triage.cause import NumberFormat as NumberFormat  # noqa: PLC0414 - exported
+from edgeflare.triage.cause import NumberFormat
 
 Values: TypeAlias = NDArray[np.float64]
 Outputs: TypeAlias = tuple[Values, ...]

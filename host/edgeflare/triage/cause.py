@@ -79,6 +79,8 @@ class Cause:
     change: Mapping[str, Any] = field(default_factory=dict)
     gain: float = 0.0
     is_remark: bool = False
+    text: str = ""
+    """What a check of another distribution says of its cause; EdgeFlare's own have theirs by `what`."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,8 @@ Change = Mapping[str, Any]
 def change_of(cause: Cause) -> Change:
     """Return the change that would mend a cause, as far as its evidence has the values; {}: none is known."""
     make = _CHANGES.get(f"{cause.kind}/{cause.what}") or _CHANGES.get(cause.kind)
+    if cause.text:  # of another distribution: its evidence is its own
+        make = None
     change = cause.change or ({} if make is None else make(cause, cause.evidence))
     return {name: value for name, value in change.items() if value not in (None, (), [], {})}
 

@@ -113,7 +113,7 @@ class HostModel:
         return [
             values[place].astype(np.float64)
             if place in self._fixed.searched
-            else real_tensor(values[place], info)
+            else dequantize(values[place], info.quantization)
             for place, info in enumerate(self.inputs)
         ]
 
@@ -250,8 +250,3 @@ def stored(values: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
     if info.quantization is None:
         return np.ascontiguousarray(values.astype(info.dtype))
     return quantize(values.astype(np.float32), info.quantization, np.dtype(info.dtype))
-
-
-def real_tensor(tensor: NDArray[Any], info: TensorInfo) -> NDArray[np.float64]:
-    """Return the real values of an input as it is stored."""
-    return dequantize(tensor, info.quantization)

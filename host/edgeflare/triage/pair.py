@@ -16,13 +16,12 @@ from edgeflare.triage.agreement import (
     GAIN,
     HEALTHY,
     MARGIN,
-    NumberFormat,
     Outputs,
     by_seed,
     coarser,
     least_agreement,
 )
-from edgeflare.triage.cause import CORRECTED, Cause
+from edgeflare.triage.cause import CORRECTED, Cause, NumberFormat
 from edgeflare.triage.model import HostModel, ModelFile, RecordedModel
 from edgeflare.triage.ways import Way
 from edgeflare.types import Sample
@@ -215,25 +214,20 @@ class Pair:
         return float((scores[0].argmax(axis=1) == scores[1].argmax(axis=1)).mean())
 
     @property
-    def is_lossy(self) -> bool:
-        """Whether rounding changes the class of too many seeds."""
-        return self.are_lossy(self.agreement, self.same_class)
-
-    def are_lossy(self, agreement: float, same_class: float | None) -> bool:
-        """Whether answers of this agreement show a rounding that goes too far."""
-        return (
-            self.number_format != "float32"
-            and same_class is not None
-            and same_class < LOSSY_CLASSES
-            and agreement < LOSSY
-        )
-
-    @property
     def is_off(self) -> bool:
         """Whether the pair agrees worse than healthy pairs do."""
+        return self.are_off(*self.both)
+
+    def are_off(self, first: Outputs, second: Outputs) -> bool:
+        """Whether a deployed model with these answers is worse than healthy ones, or loses too much."""
+        agreement, same_class = (
+            least_agreement(first, second),
+            self.share_of_one_class(first, second),
+        )
+        is_lossy = same_class is not None and same_class < LOSSY_CLASSES and agreement < LOSSY
         return (
-            self.agreement < self.expected
-            or self.is_lossy
+            agreement < self.expected
+            or (is_lossy and self.number_format != "float32")
             or self.lost_accuracy >= LOST_ACCURACY
             or any(cause.kind == "constant" for cause in self.causes)
         )
@@ -243,9 +237,7 @@ class Pair:
         """Whether an int8 pair is healthy by itself, and not far below a fresh int8 copy."""
         return (
             self.number_format == "int8"
-            and self.agreement >= self.expected
-            and not self.is_lossy
-            and self.lost_accuracy < LOST_ACCURACY
+            and not self.is_off
             and (self.reference is None or self.agreement >= self.reference - 2 * MARGIN)
         )
 

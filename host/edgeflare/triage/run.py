@@ -19,7 +19,12 @@ from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.agreement import FEWEST_SEEDS, least_agreement
 from edgeflare.triage.cause import COARSE, CORRECTED, REMARK, Cause, Triage, change_of, ranked
-from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
+from edgeflare.triage.checks.compression import (
+    fresh_copy,
+    is_below_reference,
+    output_scale,
+    reference,
+)
 from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (
     exchanged_classes,
@@ -38,7 +43,7 @@ from edgeflare.triage.checks.usable import (
     training_mode,
     unusable_values,
 )
-from edgeflare.triage.pair import LOST_ACCURACY, Pair
+from edgeflare.triage.pair import Pair
 
 Check = Callable[[Pair], Iterator[Cause]]
 _FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
@@ -51,7 +56,7 @@ _CORRECTIONS: tuple[Check, ...] = (
 _SEARCHES: tuple[Check, ...] = (layers, reference)
 _WITH_THE_FILE: tuple[Check, ...] = (
     *(training_mode, ignored_inputs, exif, kernels, input_range),
-    *(exchanged_inputs, same_tensor, layers, reference),
+    *(exchanged_inputs, same_tensor, layers, reference, fresh_copy),
 )
 """The checks that run the deployed file, or read it: not tried where that can't be done here."""
 _ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
@@ -79,7 +84,10 @@ def triage(
             return
         begin(name)
         try:
-            pair.causes.extend(check())
+            pair.causes.extend(
+                replace(cause, evidence=_plain(cause.evidence), change=_plain(change_of(cause)))
+                for cause in check()
+            )
         except errors as error:
             failed[name] = str(error)  # the other checks go on
 
@@ -98,9 +106,11 @@ def triage(
         pair.is_unusable = True
     if not pair.is_unusable:
         run(_OF_SEEDS)
+        if pair.on_device is None and not pair.is_off:
+            run((fresh_copy,))
         if pair.on_device is not None:
             run((device_feeds,))
-        elif pair.is_off or (not pair.is_recorded and is_below_reference(pair)):
+        elif pair.is_off or is_below_reference(pair):
             run(_CORRECTIONS)
             if not pair.is_corrected:
                 run(_SEARCHES)
@@ -117,28 +127,22 @@ def triage(
 
 
 def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
-    """Return what a distribution's check finds."""
-    return [*plugins.load("cause", name)(pair)]
+    """Return what a distribution's check finds; in its own words."""
+    return [
+        replace(cause, text=cause.text or ", ".join(cause.names) or cause.what)
+        for cause in plugins.load("cause", name)(pair)
+    ]
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
-    order = tuple(
-        replace(one, evidence=_plain(one.evidence), change=_plain(change_of(one)))
-        for one in ranked(pair.causes)
-    )
-    agreement, same_class = None, None
+    order = ranked(pair.causes)
+    agreement, same_class, agrees = None, None, False
     if not pair.is_unusable:
         answers = pair.on_device or pair.both
         reached = least_agreement(*answers)
         same_class = pair.share_of_one_class(*answers)
         agreement = reached if np.isfinite(reached) else None
-    agrees = (
-        agreement is not None
-        and agreement >= pair.expected
-        and not pair.are_lossy(agreement, same_class)
-        and pair.lost_accuracy < LOST_ACCURACY
-        and not any(cause.kind == "constant" for cause in order)
-    )
+        agrees = agreement is not None and not pair.are_off(*answers)
     if len(pair.places) < FEWEST_SEEDS:
         pair.ruled_out["seeds"] = {"compared": len(pair.places), "needed": FEWEST_SEEDS}
     strong = [cause for cause in order if not cause.is_remark and cause.strength >= COARSE]

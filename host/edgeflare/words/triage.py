@@ -36,8 +36,10 @@ def headline(found: Triage) -> str:
 
 def sentence(cause: Cause) -> str:
     """Return a cause with what was done to prove it, or a remark."""
-    make = _SENTENCES.get((cause.kind, cause.what)) or _SENTENCES.get(("", cause.what))
-    text = make(cause, cause.evidence) if make is not None else names_text(cause.names)
+    text = cause.text
+    if not text:
+        make = _SENTENCES.get((cause.kind, cause.what)) or _SENTENCES[("", cause.what)]
+        text = make(cause, cause.evidence)
     return f"{_NOUNS.get(cause.kind, cause.kind)}: {text}"
 
 
@@ -394,6 +396,17 @@ def ruled_out(found: Triage) -> list[str]:
         lines.append(
             f"accuracy {accuracy['original']:.1%} -> {accuracy['deployed']:.1%} on "
             f"{counted(accuracy['labelled'], 'labelled seed')}"
+        )
+    classes = found.ruled_out.get("labels", {})
+    if "largest" in classes:
+        lines.append(
+            f"the labels fit no output: there is a class {classes['largest']}, and the models have "
+            f"{classes['classes']} classes"
+        )
+    elif classes:
+        lines.append(
+            f"the labels fit nothing: the original is right on {classes['right']:.0%} of them, and no "
+            "renumbering helps"
         )
     layers = found.ruled_out.get("layers", {})
     if "largest" in layers:

@@ -176,7 +176,7 @@ def test_a_device_that_is_fed_otherwise_is_told_without_asking_it(original: Path
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "kind"), [("", "device"), ("the delegate libedgetpu.so.1", "accelerator")]
+    ("accelerator", "kind"), [("", "device"), ("libedgetpu.so.1", "accelerator")]
 )
 def test_what_nothing_here_reproduces_comes_of_the_device(
     original: Path, accelerator: str, kind: str

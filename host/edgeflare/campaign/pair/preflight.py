@@ -182,22 +182,30 @@ def pair_issues(pair: PairAnswers) -> list[Issue]:
     return [replace(one, severity="warning") if one.severity == "stop" else one for one in issues]
 
 
-def check_pair(pair: PairAnswers) -> tuple[list[str], str]:
-    """Check both models' answers on the seeds; return notices, and what is wrong with the pair.
+class PairChecked(NamedTuple):
+    """Notices, and what is wrong with a pair; "": nothing is, there are too few seeds to tell, or the
+    user accepts it. `looks_wrong`: whether something is, be it accepted or chance."""
 
-    "": nothing is, there are too few seeds to tell, or the user accepts it.
-    """
+    notices: Sequence[str]
+    problem: str
+    looks_wrong: bool
+
+
+def check_pair(pair: PairAnswers) -> PairChecked:
+    """Check both models' answers on the seeds."""
     issues = pair_issues(pair)
     notices = [sentence(issue) for issue in issues if issue.severity == "note"]
     problems = [issue for issue in issues if issue.severity != "note"]
     if not problems:
-        return notices, ""
+        return PairChecked(notices, "", False)
     text = "; ".join(map(sentence, problems))
     if len(pair.seeds) < MINIMUM_SEEDS:
-        return [*notices, MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))], ""
+        chance = MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))
+        return PairChecked([*notices, chance], "", True)
     if pair.allow:
-        return [*notices, text], ""
-    return notices, "; ".join([*(problem.words for problem in pair.unusable), text])
+        return PairChecked([*notices, text], "", True)
+    text = "; ".join([*(problem.words for problem in pair.unusable), text])
+    return PairChecked(notices, text, True)
 
 
 def disagreement(seeds: Sequence[SeedFigures]) -> Issue | None:
@@ -258,19 +266,21 @@ class Preflight:
             if (text := capitalized(problem.words)) not in told:
                 self.reporter.notice(text)
         wrong: list[str] = []
+        looks_wrong = False
         for replica, names in replicas.items():
             if replica in checked:
                 continue
             where = f"{replica}: " if replica else ""
-            notices, text = check_pair(self._answers(replica, unusable))
-            for notice in notices:
+            answers = check_pair(self._answers(replica, unusable))
+            for notice in answers.notices:
                 self.reporter.notice(where + notice)
-            if text:
-                wrong.append(where + text)
+            looks_wrong |= answers.looks_wrong
+            if answers.problem:
+                wrong.append(where + answers.problem)
             if saturated := self._saturation(replica, names, reader):
                 self.reporter.notice(where + sentence(saturated))
             checked.append(replica)
-        is_triaged = wrong or self._are_fed_otherwise() or self._is_off()
+        is_triaged = looks_wrong or self._are_fed_otherwise() or self._is_off()
         first = self._triaged() if is_triaged else None
         is_stated = (
             first is not None and first.kind in _OF_STATEMENTS and first.strength >= CORRECTED

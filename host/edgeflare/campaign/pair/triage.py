@@ -161,7 +161,7 @@ def _accelerator(store: Store, config: CampaignConfig, devices: Collection[str])
             options |= device.get("options", {})
     options |= config.deployed.options
     if isinstance(delegate := options.get("delegate"), str):
-        return f"the delegate {Path(delegate).name}"
+        return Path(delegate).name
     others = [one for one in options.get("providers", []) if one != "CPUExecutionProvider"]
     return names_text(others)
 

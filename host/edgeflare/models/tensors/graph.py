@@ -136,11 +136,6 @@ class ModelStructure(ABC):
         run the model in this way.
         """
 
-    @property
-    def is_quantised(self) -> bool:
-        """Whether numbers of the file are integers on a grid."""
-        return bool(self.formats & {"int4", "uint4", "int8", "uint8", "int16"})
-
 
 @runtime_checkable
 class KeepsState(Protocol):

@@ -120,9 +120,7 @@ def _of_device(pair: Pair, evidence: Mapping[str, Any]) -> Cause:
     """Return that nothing here answers as the device does: its accelerator, or what can't be told."""
     device, answers = pair.seeds.device, pair.on_device
     accelerator = "" if device is None else device.accelerator
-    reached = -np.inf if answers is None else least_agreement(*answers)
-    same_class = None if answers is None else pair.share_of_one_class(*answers)
-    is_off = reached < pair.expected or pair.are_lossy(reached, same_class)
+    is_off = answers is None or pair.are_off(*answers)
     kind: CauseKind = "accelerator" if accelerator else "device"
     return Cause(
         *(kind, "answers-otherwise", "indicated", LOCATED if is_off else LIKELY, "device"),

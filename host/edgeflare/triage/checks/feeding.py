@@ -11,9 +11,10 @@ from edgeflare.errors import ModelError
 from edgeflare.models.tensors import Grid
 from edgeflare.triage.agreement import GAIN, HEALTHY, Outputs, Values, least_agreement, stacked
 from edgeflare.triage.cause import CORRECTED, LIKELY, Cause, Side
-from edgeflare.triage.model import HostModel, real_tensor, stored
+from edgeflare.triage.model import HostModel, stored
 from edgeflare.triage.pair import Pair
 from edgeflare.triage.ways import Way, ways_of
+from edgeflare_agent.preprocess import dequantize
 
 _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 """Seeds on which all ways are tried, and how many of the best ways are tried on all."""
@@ -257,7 +258,8 @@ def _cut_off_alike(pair: Pair, place: int, grid: Grid) -> float:
         tensors = list(pair.tensors(pair.original, seed))
         info = pair.original.inputs[place]
         real = np.clip(
-            np.round(real_tensor(tensors[place], info) / grid.scale) * grid.scale, *grid.range
+            np.round(dequantize(tensors[place], info.quantization) / grid.scale) * grid.scale,
+            *grid.range,
         )
         tensors[place] = stored(real, info)
         runs.append(pair.original.run(tensors))

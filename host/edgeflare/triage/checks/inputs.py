@@ -59,7 +59,8 @@ def resize_rule(pair: Pair) -> Iterator[Cause]:
     if classes is None or not is_resized or spec.resize is None:
         return
     labels = pair.seeds.labels
-    places = range(min(_OF_LABELLED, len(labels))) if len(labels) else pair.places
+    labelled = [place for place, label in enumerate(labels) if label >= 0][:_OF_LABELLED]
+    places = labelled or pair.places
 
     def decided(way: Way) -> list[int]:
         answers = pair.answers(model, way, list(places))
@@ -76,12 +77,12 @@ def resize_rule(pair: Pair) -> Iterator[Cause]:
         if rule != spec.resize:
             decisions = decided(Way(spec._replace(resize=rule)))
             changed = sum(before != after for before, after in zip(stated, decisions, strict=True))
-            rows.append((right(decisions) if len(labels) else 0, changed, rule))
+            rows.append((right(decisions) if labelled else 0, changed, rule))
     if max(changed for _, changed, _ in rows) < _MANY * len(stated):
         return
     best = max(rows)
     evidence = {"stated": spec.resize, "rule": best[2], "changed": best[1], "of": len(stated)}
-    if len(labels):
+    if labelled:
         evidence |= {"right": best[0], "right_stated": right(stated)}
     yield Cause(
         *("resize-rule", "answers-depend", "corrected", REMARK + 0.05, "both"),
