@@ -185,6 +185,8 @@ _FUNCTIONS = {
     "normalised": "with output {} divided by its length",
     "original-normalised": "with the original's output {} divided by its length",
     "original-softmax": "with the softmax of the original's output {}",
+    "log-softmax": "with the logarithm of the softmax of output {}",
+    "original-log-softmax": "with the logarithm of the softmax of the original's output {}",
     "original-log": "with the logarithm of the original's output {}",
 }
 

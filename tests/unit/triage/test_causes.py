@@ -29,6 +29,7 @@ from edgeflare.triage.model import HostModel, ModelFile
 from edgeflare.triage.pair import DeviceAnswers, Pair, PairSeeds
 from edgeflare.triage.run import triage
 from edgeflare.triage.ways import Way
+from edgeflare.words.triage import ruled_out
 from edgeflare_agent.preprocess import prepare
 
 
@@ -140,6 +141,25 @@ def test_a_healthy_int8_copy_has_no_cause(
     made = make_quantized(original, [recipe], inputs, tmp_path, lambda *_: None)
     found = triage(pair_of(original, made["int8"]))
     assert (found.number_format, found.is_healthy, found.causes) == ("int8", True, ())
+
+
+def test_another_attribute_in_an_int8_file_is_no_compression(
+    original: Path, tmp_path: Path
+) -> None:
+    model = onnx.load(original)
+    attribute("conv2", "pads", [0, 0, 2, 2])(model)
+    onnx.save(model, tmp_path / "padded.onnx")
+    inputs = [prepare(sample, SPEC) for sample in images()]
+    recipe = Recipe("int8", per_channel=True)
+    made = make_quantized(tmp_path / "padded.onnx", [recipe], inputs, tmp_path, lambda *_: None)
+    first = triage(pair_of(original, made["int8"])).causes[0]
+    assert (first.kind, first.evidence["attributes"].keys()) == ("conversion", {"pads"})
+
+
+def test_what_the_labels_do_not_fit_is_told(original: Path) -> None:
+    found = triage(pair_of(original, original, labels=[CLASSES + 3] * 24))
+    assert found.ruled_out["labels"] == {"largest": CLASSES + 3, "classes": CLASSES}
+    assert any("no output" in line for line in ruled_out(found))
 
 
 @pytest.mark.parametrize("count", [1, 24])
