@@ -411,7 +411,7 @@ def ruled_out(found: Triage) -> list[str]:
             "renumbering helps"
         )
     layers = found.ruled_out.get("layers", {})
-    if "largest" in layers:
+    if "largest" in layers and not found.is_healthy:
         lines.append(
             f"no layer stands out: the largest fall is {layers['largest']:.0f} dB, at {layers['at']}"
         )

@@ -134,7 +134,9 @@ def feeds(pair: Pair) -> Iterator[Cause]:
         if not tried:
             continue
         best, evidence = tried[0], {"stated": pair.agreement, "tried": count}
-        if pair.corrects(best.agreement):
+        if pair.corrects(best.agreement) and (
+            pair.is_off or _decides_better(pair, best.way, model)
+        ):
             cause = fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:])
             # of a file that can't be run here the original's feed tells the device's
             is_told = pair.is_recorded
@@ -149,6 +151,20 @@ def feeds(pair: Pair) -> Iterator[Cause]:
     is_nearer = nearest.agreement - pair.agreement >= GAIN and nearest.agreement > _PARTLY
     if is_nearer and pair.number_format != "float32" and not pair.is_recorded:
         yield fed_otherwise(pair, nearest, LIKELY - 0.1, "deployed", evidence)
+
+
+def _decides_better(pair: Pair, way: Way, model: HostModel) -> bool:
+    """Whether a pair that agrees as healthy ones do decides alike on more seeds where a model is fed so.
+
+    Larger inputs make scores of 0 and 1 of both models' probabilities, which agree better for that alone.
+    """
+    answers, place = pair.answers(model, way), 0 if model is pair.original else 1
+    if answers is None or pair.same_class is None:
+        return answers is not None
+    both = list(pair.both)
+    both[place] = answers
+    same = pair.share_of_one_class(both[0], both[1])
+    return same is not None and same > pair.same_class
 
 
 def same_tensor(pair: Pair) -> Iterator[Cause]:
