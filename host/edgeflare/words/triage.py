@@ -360,6 +360,7 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
 }
 
 
+ANOTHER_FILE = "it isn't the file that the campaign was run with"
 NOT_LOOKED_FOR = "why the models differ wasn't looked for: {}"
 
 

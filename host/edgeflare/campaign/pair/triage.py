@@ -24,6 +24,7 @@ from edgeflare.triage.pair import DeviceAnswers, PairSeeds
 from edgeflare.triage.process import triage_apart
 from edgeflare.triage.ways import is_resized
 from edgeflare.types import Sample
+from edgeflare.words.triage import ANOTHER_FILE
 
 _ON_HOST = {"tensorrt": "onnx"}
 """What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
@@ -78,7 +79,7 @@ def triage_campaign(store: Store, config: CampaignConfig) -> Triage:
 
     here, why = runtime_here(config.deployed.path, models["deployed"]["runtime"]["name"])
     if here is not None and _is_other_file(config.deployed.path, models["deployed"]):
-        here, why = None, "it isn't the file that the campaign was run with"
+        here, why = None, ANOTHER_FILE
     if here is not None:
         try:
             deployed = _file("deployed", config.deployed, models["deployed"], here, {})

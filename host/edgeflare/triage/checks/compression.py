@@ -118,6 +118,7 @@ def output_scale(pair: Pair) -> Iterator[Cause]:
         deployed = in_shape_of(stored, original)
         if original.shape != deployed.shape or original.ndim < 3:
             continue
+        # which axis has the channels isn't known: rows of another axis have all channels' levels
         for axis in range(1, original.ndim):
             if _CHANNELS[0] <= original.shape[axis] <= _CHANNELS[1]:
                 evidence = _coarse_channels(original, deployed, axis)
