@@ -212,7 +212,7 @@ def _rows(kind: str, both: bool) -> Module:
     nn = extras.torch().nn
     cell = getattr(nn, kind)(28, 40, batch_first=True, bidirectional=both)
     return _built(
-        lambda own, x: own.head(own.cell(x.squeeze(1))[0][:, -1]),
+        lambda own, x: own.head(own.cell(x.reshape(-1, 28, 28))[0][:, -1]),
         cell=cell,
         head=nn.Linear(80 if both else 40, 10),
     )
@@ -336,11 +336,14 @@ def shuffle() -> Module:
     """Return grouped convolutions whose channels are shuffled (ShuffleNet, CVPR 2018)."""
     nn = extras.torch().nn
 
+    def mix(x: Tensor) -> Tensor:
+        _, channels, height, width = x.shape
+        return x.reshape(-1, 2, channels // 2, height, width).transpose(1, 2).reshape(x.shape)
+
     def block(channels: int, stride: int) -> Module:
         return _built(
-            lambda own, x: own.third(own.second(own.shuffled(own.first(x)))),
+            lambda own, x: own.third(own.second(mix(own.first(x)))),
             first=_conv(channels, channels, 1, groups=2),
-            shuffled=nn.ChannelShuffle(2),
             second=_conv(channels, channels, 3, stride, "", groups=channels),
             third=_conv(channels, channels, 1, groups=2),
         )
