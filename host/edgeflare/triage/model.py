@@ -31,6 +31,8 @@ class ModelFile:
 
     `side`: "original" or "deployed". `runtime` runs the file on this machine, by `options`. Samples
     enter it as `spec` says, other inputs are `given`. `outputs` are the names of those that count.
+    A file that this machine can't run has no runtime, ""; then `unread` says why, and `announced` has the
+    outputs as the device described them.
     """
 
     side: Literal["original", "deployed"]
@@ -40,6 +42,8 @@ class ModelFile:
     spec: Spec
     given: GivenInputs = ONE_INPUT
     outputs: tuple[str, ...] = ()
+    unread: str = ""
+    announced: tuple[TensorInfo, ...] = ()
 
     def resizing(self, rule: str) -> "ModelFile":
         """Return the model for images of other sizes, which a rule brings to its own."""
@@ -63,7 +67,7 @@ class HostModel:
             self._fixed = FixedInputs.of(self._runtime.inputs, file.given)
         except AgentError as error:
             raise ModelError(f"{file.path.name}: {reason(error)}") from error
-        names = [one.name for one in self._runtime.outputs]
+        names = [output.name for output in self._runtime.outputs]
         self._places = [names.index(name) for name in file.outputs] or list(range(len(names)))
 
     @property
@@ -131,7 +135,29 @@ class HostModel:
         pairs = zip(samples, rows, strict=True)
         return stacked([self.run(self.tensors(sample, way, row)) for sample, row in pairs])
 
-    def without_reset(self, given: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
+    def at_once(self, calls: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
+        """Return the answers to inputs that are given together, as rows of a batch.
+
+        None where the file takes one input at a time, or an output has no row for each.
+        """
+        if not all(info.shape[:1] == (None,) for info in self.inputs):
+            return None
+        self.calls += 1
+        try:
+            raws = self._runtime.run_several(
+                [np.concatenate(rows) for rows in zip(*calls, strict=True)]
+            )
+        except (AgentError, ValueError):  # of inputs of several shapes
+            return None
+        outputs = [(raws[place], self._runtime.outputs[place]) for place in self._places]
+        if any(raw.shape[:1] != (len(calls),) for raw, _ in outputs):
+            return None
+        return [
+            [real_values(raw[row : row + 1], info) for raw, info in outputs]
+            for row in range(len(calls))
+        ]
+
+    def without_reset(self, calls: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
         """Return the answers to inputs one after the other, as an application has them: nothing is reset.
 
         None where the file's runtime keeps nothing.
@@ -139,11 +165,11 @@ class HostModel:
         structure: object = self.structure
         if not isinstance(structure, KeepsState):
             return None
-        self.calls += len(given)
+        self.calls += len(calls)
         places = self._places
         return [
             [real_values(raws[place], self._runtime.outputs[place]) for place in places]
-            for raws in structure.one_after_the_other(given)
+            for raws in structure.one_after_the_other(calls)
         ]
 
     @cached_property
@@ -162,7 +188,7 @@ class HostModel:
     def number_format(self) -> NumberFormat:
         """The coarsest format of the file's numbers; float32 where it can't be read and tells none."""
         formats = set() if self.structure is None else set(self.structure.formats)
-        formats |= {one.dtype for one in (*self.inputs, *self.outputs) if one.quantization}
+        formats |= {tensor.dtype for tensor in (*self.inputs, *self.outputs) if tensor.quantization}
         if "int16" in formats:
             return "int16"
         if formats & {"int4", "uint4", "int8", "uint8"}:
@@ -177,11 +203,41 @@ class HostModel:
         if self.structure is None:
             return None
         name = self.structure.inputs[place]
-        readers = [one for one in self.structure.operators if name in one.inputs]
-        quantising = [one for one in readers if one.kind in ("QuantizeLinear", "QUANTIZE")]
+        readers = [operator for operator in self.structure.operators if name in operator.inputs]
+        quantising = [
+            operator for operator in readers if operator.kind in ("QuantizeLinear", "QUANTIZE")
+        ]
         if len(readers) != 1 or not quantising:
             return None
         return self.structure.grids.get(quantising[0].outputs[0])
+
+
+class RecordedModel(HostModel):
+    """A deployed model that can't be run on this machine: what the device answered is all of it."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.file = file
+        self.side = file.side
+        self.spec = file.spec
+        self.calls = 0
+        self.structure = None
+        self.unread = file.unread
+        self.number_format = "int8"  # it isn't known: of int8 the least is expected
+
+    @property
+    def inputs(self) -> Sequence[TensorInfo]:
+        """None: a device tells those of its outputs alone."""
+        return ()
+
+    @property
+    def outputs(self) -> Sequence[TensorInfo]:
+        """The outputs that count, as the device described them."""
+        return self.file.announced
+
+    def tensors(self, sample: Sample, way: Way, row: int = 0) -> list[NDArray[Any]]:
+        """Raise ModelError: nothing can be asked of it."""
+        del sample, way, row
+        raise ModelError(f"{self.file.path.name} can't be run here: {self.unread}")
 
 
 def real_values(raw: NDArray[Any], info: TensorInfo) -> Values:
