@@ -289,12 +289,9 @@ def anchor_detector() -> Module:
         boxes = own.boxes(maps.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
         return boxes.reshape(-1, 128, 4), scores.reshape(-1, 128, 3)
 
-    layers = [_conv(3, 16, 3, 2, "ReLU6")]
-    for before, after, stride in ((16, 32, 2), (32, 48, 2), (48, 48, 1), (48, 48, 1)):
-        layers += [
-            _conv(before, before, 3, stride, "ReLU6", groups=before),
-            _conv(before, after, 1),
-        ]
+    act = "ReLU6"
+    layers = [_conv(3, 16, 3, 2, act), _conv(16, 32, 3, 2, act), _conv(32, 48, 3, 2, act)]
+    layers += [_conv(48, 48, 3, 1, act, groups=48), _conv(48, 48, 1, act=""), _conv(48, 48)]
     heads = {name: torch.nn.Conv2d(48, size, 1) for name, size in (("boxes", 8), ("scores", 6))}
     return _built(forward, net=torch.nn.Sequential(*layers), **heads)
 

@@ -80,11 +80,12 @@ PLANS: Mapping[str, Plan] = {
         *("textures", 64, (1, 3, 48, 48), {**_SIGNED, "resize": "bilinear"}), is_softmax=True
     ),
     "squeeze": Plan("shapes", 40, (1, 3, 40, 40), _IMAGENET),
-    "transformer": Plan("shapes", 32, (1, 3, 32, 32), _SIGNED, steps=700, rate=2e-3),
+    "transformer": Plan("textures", 32, (1, 3, 32, 32), _SIGNED, rate=2e-3),
     "mixer": Plan("textures", 32, (1, 3, 32, 32), {"scale": "1"}, is_softmax=True, rate=2e-3),
     "branches": Plan(
         *("shapes", 32, (1, 3, 32, 32)),
         {"color": "BGR", "mean": "103.9,116.8,123.7", "std": "58"},
+        steps=900,
     ),
     "dense": Plan("textures", 32, (1, 32, 32, 3), {**_UNIT, "layout": "HWC"}, is_softmax=True),
     "lstm": Plan("digits", 28, (1, 1, 28, 28), _UNIT, is_softmax=True, steps=700),
@@ -108,7 +109,9 @@ PLANS: Mapping[str, Plan] = {
     ),
     "segmenter": Plan("maps", 48, (1, 3, 48, 48), _UNIT, "dense", names=("map",)),
     "embedder": Plan(
-        *("shapes", 32, (1, 3, 32, 32), _IMAGENET, "embedding", "embedding"), names=("vector",)
+        *("shapes", 32, (1, 3, 32, 32), _IMAGENET, "embedding", "embedding"),
+        names=("vector",),
+        steps=1500,
     ),
     "shuffle": Plan("colours", 32, (1, 3, 32, 32), _UNIT, is_softmax=True),
     "stereo": Plan("stereo", 32, (1, 3, 32, 64), _SIGNED, given=_PARTS),

@@ -209,14 +209,15 @@ def _tensorflow(
 ) -> None:
     """Quantise as TensorFlow's guide on post-training quantisation says."""
     converter = _converter(original, path)
-    lite: Any = import_module("tensorflow").lite
+    tensorflow: Any = import_module("tensorflow")
+    lite = tensorflow.lite
     converter.optimizations = [lite.Optimize.DEFAULT]
     if calibration is not None:
         model = _with_signature(original, path)
         converter.representative_dataset = partial(_tflite_feeds, original, calibration, model)
     if form == "full-int8":
         converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8]
-        converter.inference_input_type = converter.inference_output_type = np.int8
+        converter.inference_input_type = converter.inference_output_type = tensorflow.int8
     elif form == "int16x8":
         operators = lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
         converter.target_spec.supported_ops = [operators, lite.OpsSet.TFLITE_BUILTINS]
