@@ -212,7 +212,7 @@ def _rows(kind: str, both: bool) -> Module:
     nn = extras.torch().nn
     cell = getattr(nn, kind)(28, 40, batch_first=True, bidirectional=both)
     return _built(
-        lambda own, x: own.head(own.cell(x.squeeze(1))[0][:, -1]),
+        lambda own, x: own.head(own.cell(x.reshape(-1, 28, 28))[0][:, -1]),
         cell=cell,
         head=nn.Linear(80 if both else 40, 10),
     )
@@ -289,12 +289,9 @@ def anchor_detector() -> Module:
         boxes = own.boxes(maps.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
         return boxes.reshape(-1, 128, 4), scores.reshape(-1, 128, 3)
 
-    layers = [_conv(3, 16, 3, 2, "ReLU6")]
-    for before, after, stride in ((16, 32, 2), (32, 48, 2), (48, 48, 1), (48, 48, 1)):
-        layers += [
-            _conv(before, before, 3, stride, "ReLU6", groups=before),
-            _conv(before, after, 1),
-        ]
+    act = "ReLU6"
+    layers = [_conv(3, 16, 3, 2, act), _conv(16, 32, 3, 2, act), _conv(32, 48, 3, 2, act)]
+    layers += [_conv(48, 48, 3, 1, act, groups=48), _conv(48, 48, 1, act=""), _conv(48, 48)]
     heads = {name: torch.nn.Conv2d(48, size, 1) for name, size in (("boxes", 8), ("scores", 6))}
     return _built(forward, net=torch.nn.Sequential(*layers), **heads)
 
@@ -336,11 +333,14 @@ def shuffle() -> Module:
     """Return grouped convolutions whose channels are shuffled (ShuffleNet, CVPR 2018)."""
     nn = extras.torch().nn
 
+    def mix(x: Tensor) -> Tensor:
+        _, channels, height, width = x.shape
+        return x.reshape(-1, 2, channels // 2, height, width).transpose(1, 2).reshape(x.shape)
+
     def block(channels: int, stride: int) -> Module:
         return _built(
-            lambda own, x: own.third(own.second(own.shuffled(own.first(x)))),
+            lambda own, x: own.third(own.second(mix(own.first(x)))),
             first=_conv(channels, channels, 1, groups=2),
-            shuffled=nn.ChannelShuffle(2),
             second=_conv(channels, channels, 3, stride, "", groups=channels),
             third=_conv(channels, channels, 1, groups=2),
         )

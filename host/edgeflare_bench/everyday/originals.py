@@ -64,7 +64,7 @@ class Plan:
     input: Mapping[str, str]
     task: str = "classification"
     loss: str = "classes"
-    steps: int = 400
+    steps: int = 450
     rate: float = 3e-3
     is_softmax: bool = False
     names: tuple[str, ...] = ("scores",)
@@ -75,35 +75,43 @@ class Plan:
 _PARTS = GivenInputs(("left", "right"))
 PLANS: Mapping[str, Plan] = {
     "plain": Plan("shapes", 32, (1, 3, 32, 32), _UNIT, is_softmax=True, steps=700),
-    "residual": Plan("shapes", 48, (1, 3, 48, 48), _IMAGENET, is_fused=False),
+    "residual": Plan("shapes", 32, (1, 3, 32, 32), _IMAGENET, is_fused=False),
     "separable": Plan(
         *("textures", 64, (1, 3, 48, 48), {**_SIGNED, "resize": "bilinear"}), is_softmax=True
     ),
-    "squeeze": Plan("shapes", 48, (1, 3, 48, 48), _IMAGENET),
-    "transformer": Plan("shapes", 32, (1, 3, 32, 32), _SIGNED, steps=700, rate=2e-3),
+    "squeeze": Plan("shapes", 40, (1, 3, 40, 40), _IMAGENET),
+    "transformer": Plan("textures", 32, (1, 3, 32, 32), _SIGNED, rate=2e-3),
     "mixer": Plan("textures", 32, (1, 3, 32, 32), {"scale": "1"}, is_softmax=True, rate=2e-3),
     "branches": Plan(
         *("shapes", 32, (1, 3, 32, 32)),
         {"color": "BGR", "mean": "103.9,116.8,123.7", "std": "58"},
+        steps=900,
     ),
     "dense": Plan("textures", 32, (1, 32, 32, 3), {**_UNIT, "layout": "HWC"}, is_softmax=True),
     "lstm": Plan("digits", 28, (1, 1, 28, 28), _UNIT, is_softmax=True, steps=700),
-    "gru": Plan("digits", 28, (1, 1, 28, 28), {"mean": "100", "std": "80"}),
+    "gru": Plan("digits", 28, (1, 1, 28, 28), {"mean": "100", "std": "80"}, steps=700),
     "waveform": Plan(
         *("tones", CLIP, (1, CLIP)),
         {"front_end": "waveform", "rate": str(RATE), "samples": str(CLIP)},
     ),
     "spectrum": Plan("tones", CLIP, (1, 1, 30, 32), _LOG_MEL, is_softmax=True),
     "grid_detector": Plan(
-        *("scenes", 64, (1, 3, 64, 64), _UNIT, "detection", "grid"), names=("detections",)
+        *("scenes", 64, (1, 3, 64, 64), _UNIT, "detection", "grid"),
+        names=("detections",),
+        steps=800,
+        rate=5e-3,
     ),
     "anchor_detector": Plan(
         *("scenes", 64, (1, 3, 64, 64), {"mean": "127", "std": "128"}, "detection", "anchors"),
         names=("boxes", "scores"),
+        steps=800,
+        rate=5e-3,
     ),
     "segmenter": Plan("maps", 48, (1, 3, 48, 48), _UNIT, "dense", names=("map",)),
     "embedder": Plan(
-        *("shapes", 32, (1, 3, 32, 32), _IMAGENET, "embedding", "embedding"), names=("vector",)
+        *("shapes", 32, (1, 3, 32, 32), _IMAGENET, "embedding", "embedding"),
+        names=("vector",),
+        steps=1500,
     ),
     "shuffle": Plan("colours", 32, (1, 3, 32, 32), _UNIT, is_softmax=True),
     "stereo": Plan("stereo", 32, (1, 3, 32, 64), _SIGNED, given=_PARTS),
@@ -114,17 +122,18 @@ PLANS: Mapping[str, Plan] = {
 def open_everyday(name: str, folder: Path) -> EverydayOriginal:
     """Open an original that is kept in a folder; it is trained first where it isn't there.
 
-    On one machine it is always the same. Training takes some 10 s and needs the extra `torch`. Raises
-    UsageError for an unknown name, and where PyTorch is missing.
+    On one machine it is always the same. Training takes some 10 s and needs the extra `torch`. Beside
+    the ONNX file lies PyTorch's exported program, ``.pt2``. Raises UsageError for an unknown name, and where PyTorch is missing.
     """
     if name not in PLANS:
         raise UsageError(f"there is no original {name!r}; there are {', '.join(PLANS)}")
     plan, path = PLANS[name], Path(folder) / f"{name}.onnx"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        exported = _trained(name)
-        with replacing(path) as file:
-            file.write(exported)
+        network = _trained(name)
+        for suffix, export in ((".pt2", _as_program), (".onnx", _as_onnx)):
+            with replacing(path.with_suffix(suffix)) as file:
+                file.write(export(name, network))
     natural = examples(name, "samples", _SAMPLES)
     return EverydayOriginal(
         name,
@@ -163,28 +172,27 @@ def parts(name: str, batch: Any) -> list[Any]:
     return [batch[..., width * at : width * (at + 1)] for at in range(count)]
 
 
-def _trained(name: str) -> bytes:
-    """Return an ONNX file of the network, trained on one thread from a seed."""
-    torch = extras.torch(what="training an original")
+def _trained(name: str) -> Any:
+    """Return the network, trained on one thread from a seed."""
+    torch, plan = extras.torch(what="training an original"), PLANS[name]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
             network = NETWORKS[name]()
-            _train(name, network, _stated(name, examples(name, "train", 4000)))
-            return _exported(name, network.eval())
+            drawn = examples(name, "train", 4000)
+            _train(name, network, tensors(name, drawn.samples), drawn.truth)
     finally:
         torch.set_num_threads(threads)
+    if plan.is_softmax:
+        network = torch.nn.Sequential(network, torch.nn.Softmax(-1))
+    return network.eval()
 
 
-def _stated(name: str, drawn: Examples) -> tuple[NDArray[np.float32], Truth]:
-    return tensors(name, drawn.samples), drawn.truth
-
-
-def _train(name: str, network: Any, data: tuple[NDArray[np.float32], Truth]) -> None:
+def _train(name: str, network: Any, natural: NDArray[np.float32], wanted: Truth) -> None:
     torch, plan = extras.torch(), PLANS[name]
-    inputs, truth = map(torch.from_numpy, data)
+    inputs, truth = torch.from_numpy(natural), torch.from_numpy(wanted)
     loss: Callable[..., Any] = LOSSES[plan.loss]
     optimiser = torch.optim.AdamW(network.parameters(), plan.rate, weight_decay=1e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, plan.rate, total_steps=plan.steps)
@@ -198,10 +206,17 @@ def _train(name: str, network: Any, data: tuple[NDArray[np.float32], Truth]) -> 
         schedule.step()
 
 
-def _exported(name: str, network: Any) -> bytes:
+def _as_program(name: str, network: Any) -> bytes:
+    torch, file = extras.torch(), io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of recurrent layers' weights
+        program = torch.export.export(network, tuple(parts(name, torch.zeros(PLANS[name].shape))))
+    torch.export.save(program, file)
+    return file.getvalue()
+
+
+def _as_onnx(name: str, network: Any) -> bytes:
     torch, plan, file = extras.torch(), PLANS[name], io.BytesIO()
-    if plan.is_softmax:
-        network = torch.nn.Sequential(network, torch.nn.Softmax(-1)).eval()
     mode = torch.onnx.TrainingMode
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that this exporter is the older one

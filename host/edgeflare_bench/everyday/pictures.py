@@ -52,7 +52,7 @@ def _ground(rng: Rng, size: int) -> Floats:
     waves = np.sin(x * rng.uniform(-9, 9) + y * rng.uniform(-9, 9) + rng.uniform(0, 6))
     ground = first * share[..., None] + second * (1 - share[..., None])
     grains = rng.normal(size=(-(-size // 2), -(-size // 2), 3)).repeat(2, 0).repeat(2, 1)
-    return np.asarray(ground + 0.06 * waves[..., None] + 0.05 * grains[:size, :size])
+    return np.asarray(ground + 0.04 * waves[..., None] + 0.04 * grains[:size, :size])
 
 
 def _finished(rng: Rng, image: Floats, noise: float) -> NDArray[np.uint8]:
@@ -61,21 +61,21 @@ def _finished(rng: Rng, image: Floats, noise: float) -> NDArray[np.uint8]:
 
 
 def _placed(rng: Rng, size: int, centre: Any, radius: float) -> tuple[Floats, Floats]:
-    """Return a shape's own coordinates: it is moved, made smaller, and turned by up to 30 degrees."""
+    """Return a shape's own coordinates: it is moved, made smaller, and turned by up to 20 degrees."""
     x, y = _axes(size)
     x, y = (x - centre[0]) / radius, (y - centre[1]) / radius
-    angle = rng.uniform(-0.5, 0.5)
+    angle = rng.uniform(-0.35, 0.35)
     return x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)
 
 
 def _with_shape(rng: Rng, kind: int, size: int, colour: Floats | None = None) -> Floats:
     image = _ground(rng, size)
-    radius = rng.uniform(0.35, 0.8)
+    radius = rng.uniform(0.5, 0.85)
     centre = rng.uniform(-1, 1, 2) * (1 - radius)
     mask = SHAPES[kind](*_placed(rng, size, centre, radius))
     if colour is None:  # of little contrast to much
         step = rng.normal(size=3)
-        step *= rng.uniform(0.2, 0.8) / np.linalg.norm(step)
+        step *= rng.uniform(0.25, 0.9) / np.linalg.norm(step)
         colour = np.clip(image[mask].mean(0) + step, 0, 1)
     image[mask] = colour
     return image
@@ -84,7 +84,7 @@ def _with_shape(rng: Rng, kind: int, size: int, colour: Floats | None = None) ->
 def shapes(rng: Rng, count: int, size: int) -> Examples:
     """Return images [N, size, size, 3] of one of eight shapes, of any colour."""
     kinds = rng.integers(8, size=count)
-    images = [_finished(rng, _with_shape(rng, int(kind), size), 0.05) for kind in kinds]
+    images = [_finished(rng, _with_shape(rng, int(kind), size), 0.04) for kind in kinds]
     return Examples(np.stack(images), kinds)
 
 
@@ -150,8 +150,8 @@ def digits(rng: Rng, count: int, size: int) -> Examples:
         inside = (row >= 0) & (row < 7) & (column >= 0) & (column < 5)
         ink = glyphs[kind][np.clip(row, 0, 6), np.clip(column, 0, 4)] * inside
         low = rng.uniform(0, 0.3)
-        image = low + ink * rng.uniform(0.25, 0.7)
-        images.append(_finished(rng, image[..., None], rng.uniform(0.03, 0.15)))
+        image = low + ink * rng.uniform(0.35, 0.7)
+        images.append(_finished(rng, image[..., None], rng.uniform(0.03, 0.1)))
     return Examples(np.stack(images), kinds)
 
 
@@ -215,7 +215,7 @@ def tones(rng: Rng, count: int, size: int = CLIP) -> Examples:
             sound = sound * 0.4 + rng.normal(size=size) * 0.35
         elif kind == 5:
             sound = (sound + np.sin(2 * np.pi * hertz * rng.uniform(1.3, 1.8) * time)) / 2
-        noisy = sound * rng.uniform(0.15, 0.6) + rng.normal(size=size) * rng.uniform(0.02, 0.2)
+        noisy = sound * rng.uniform(0.15, 0.6) + rng.normal(size=size) * rng.uniform(0.02, 0.1)
         clips.append(np.clip(noisy, -1, 1).astype(np.float32))
     return Examples(np.stack(clips), kinds)
 

@@ -20,10 +20,10 @@ _SCORE, _OVERLAP = 0.4, 0.5
 
 
 def _classes(scores: Tensor, truth: Tensor) -> Tensor:
-    classes = scores.shape[-1]
-    return extras.torch().nn.functional.cross_entropy(
-        scores.reshape(-1, classes), truth.reshape(-1)
-    )
+    """Return the cross entropy with smoothed labels: saturated probabilities would hide differences."""
+    rows = scores.reshape(-1, scores.shape[-1])
+    loss = extras.torch().nn.functional.cross_entropy
+    return loss(rows, truth.reshape(-1), label_smoothing=0.05)
 
 
 def _embedding(vectors: Tensor, truth: Tensor) -> Tensor:
