@@ -170,14 +170,12 @@ def unlike_channels(original: EverydayOriginal, rng: Generator) -> Planted:
     size = edit.array(node.input[1]).shape[0]
     factors = np.exp(rng.uniform(np.log(1 / 300), 0, size)).astype(np.float32)
     factors[int(rng.integers(size))] = 1
-    edit.set_array(node.input[1], edit.array(node.input[1]) * factors.reshape(-1, 1, 1, 1))
+    weights, later = edit.array(node.input[1]), edit.array(after.input[1])
+    first = factors.reshape(-1, *[1] * (weights.ndim - 1))
+    edit.set_array(node.input[1], weights * first)
     edit.set_array(node.input[2], edit.array(node.input[2]) * factors)
-    weights = edit.array(after.input[1])
-    if weights.shape[1] == 1:  # of each channel alone
-        weights = weights / factors.reshape(-1, 1, 1, 1)
-    else:
-        weights = weights / factors.reshape(1, -1, 1, 1)
-    edit.set_array(after.input[1], weights)
+    is_depthwise = later.shape[1] == 1
+    edit.set_array(after.input[1], later / (first if is_depthwise else first.swapaxes(0, 1)))
     names = place_of(edit, node, node.input[1]) + place_of(edit, after, after.input[1])
     model = edit.finish()
     return Planted(deployed_as(model, "int8-tensor", original.calibration), model, names)
@@ -264,7 +262,7 @@ def unstable_softmax(original: EverydayOriginal, rng: Generator) -> Planted:
     node = pick(rng, layers, "softmax")
     axis = next((int(one.i) for one in node.attribute if one.name == "axis"), -1)
     source = node.input[0]
-    raised = edit.add("Exp", edit.add("Add", source, edit.constant(float(rng.choice([9.0, 10.5])))))
+    raised = edit.add("Exp", edit.add("Add", source, edit.constant(float(rng.choice([11.0, 14.0])))))
     total = edit.add("ReduceSum", raised, edit.constant([axis], np.int64), keepdims=1)
     names = place_of(edit, node)
     node.op_type, node.input[:] = "Div", [raised, total]

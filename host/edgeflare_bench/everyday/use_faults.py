@@ -58,7 +58,8 @@ def other_colours(stated: Statement, rng: Generator) -> dict[str, str]:
 def no_normalisation(stated: Statement, rng: Generator) -> dict[str, str]:
     """Mean and deviation are left out."""
     del rng
-    return _without(_only(stated, "mean" in stated, "no mean"), "mean", "std")
+    changed = _without(_only(stated, "mean" in stated, "no mean"), "mean", "std")
+    return {"scale": "1", **changed} if _is_image(stated) else changed
 
 
 def no_deviation(stated: Statement, rng: Generator) -> dict[str, str]:
