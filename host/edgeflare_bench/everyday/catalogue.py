@@ -117,9 +117,6 @@ def _unusable() -> Iterator[FaultKind]:
     report = "microsoft/onnxruntime#11384"
     yield FaultKind("overflow", _compressed(integers.overflow), ("non-finite",), _HALF, 0.4, report)
     yield FaultKind(
-        "unstable-softmax", _compressed(integers.unstable_softmax), ("non-finite",), _HALF, 0.8
-    )
-    yield FaultKind(
         *(
             "silent-overflow",
             _compressed(integers.silent_overflow),

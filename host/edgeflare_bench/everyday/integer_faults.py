@@ -18,7 +18,6 @@ from edgeflare_bench.everyday.graph_faults import (
     pick,
     place_of,
     rewire,
-    set_attribute,
     weighted,
 )
 from edgeflare_bench.everyday.planted import Planted, deployed_as, in_half_precision
@@ -253,19 +252,3 @@ def silent_overflow(original: EverydayOriginal, rng: Generator) -> Planted:
     float_model = edit.finish()
     added = tuple(one for one in (centred, square, plain))
     return Planted(in_half_precision(float_model), float_model, names + added)
-
-
-def unstable_softmax(original: EverydayOriginal, rng: Generator) -> Planted:
-    """A softmax of exponentials of scores as they are: infinite, divided by infinite."""
-    edit = GraphEdit(original.model)
-    layers = of_type(edit, "Softmax")
-    node = pick(rng, layers, "softmax")
-    axis = next((int(one.i) for one in node.attribute if one.name == "axis"), -1)
-    source = node.input[0]
-    raised = edit.add("Exp", edit.add("Add", source, edit.constant(float(rng.choice([11.0, 14.0])))))
-    total = edit.add("ReduceSum", raised, edit.constant([axis], np.int64), keepdims=1)
-    names = place_of(edit, node)
-    node.op_type, node.input[:] = "Div", [raised, total]
-    set_attribute(node, "axis", None)
-    float_model = edit.finish()
-    return Planted(in_half_precision(float_model), float_model, (*names, raised, total))

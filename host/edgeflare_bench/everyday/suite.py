@@ -17,19 +17,22 @@ from pydantic import Field, ValidationError
 from edgeflare._internal import extras
 from edgeflare._internal.files import check_regular, read_regular
 from edgeflare._internal.flags import problems_of
-from edgeflare._internal.records import JsonRecord
+from edgeflare._internal.records import JsonRecord, as_json
 from edgeflare.campaign.batch import check_free, description, opened_folder, write_description
 from edgeflare.campaign.settings.models import Section
 from edgeflare.errors import EdgeFlareError, UsageError
 from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors
 from edgeflare.triage.cause import Cause, Triage
+from edgeflare.words.triage import sentence
 from edgeflare_agent.errors import AgentError
 from edgeflare_bench.everyday.catalogue import Draw, Faulty, draws, planted
 from edgeflare_bench.everyday.evaluation import triaged
+from edgeflare_bench.everyday.next_step import carried_out
 from edgeflare_bench.everyday.originals import PLANS, open_everyday
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair, is_reserved
 from edgeflare_bench.suite import SuiteAbout
+from edgeflare_bench.words.everyday import outcome
 
 NAME = "everyday"
 EVERYDAY_ABOUT = SuiteAbout(NAME, "Everyday faults of deployment, named by the first answer", True)
@@ -93,6 +96,11 @@ class Told(JsonRecord):
     def first(self) -> Mapping[str, Any] | None:
         """The first cause."""
         return self.causes[0] if self.causes else None
+
+    @property
+    def words(self) -> str:
+        """What came out, in a few words."""
+        return outcome(self)
 
     @property
     def is_kind_right(self) -> bool:
@@ -220,11 +228,11 @@ def _of_draw(draw: Draw, original: EverydayOriginal, files: Path) -> Told:
     )
     if not isinstance(found, Faulty):
         return Told(original.name, draw.name, "", draw.kind.name, without=found)
-    return told_of(found.pair, found)
+    return told_of(found.pair, files, found)
 
 
-def told_of(pair: EverydayPair, fault: Faulty | None = None) -> Told:
-    """Triage a pair; return what was told of it."""
+def told_of(pair: EverydayPair, files: Path, fault: Faulty | None = None) -> Told:
+    """Triage a pair, and carry out the next step of a fault; return what was told of it."""
     begun = time.monotonic()
     found: Triage | None = None
     failed = ""
@@ -242,6 +250,8 @@ def told_of(pair: EverydayPair, fault: Faulty | None = None) -> Told:
             "sides": fault.sides,
         }
     if found is not None:
+        if fault is not None and found.causes:
+            about["mended"] = carried_out(fault, found.causes[0], files)
         about |= {
             "agreement": found.agreement,
             "causes": _plain(found.causes),
@@ -263,7 +273,4 @@ def told_of(pair: EverydayPair, fault: Faulty | None = None) -> Told:
 
 
 def _plain(causes: Sequence[Cause]) -> tuple[Mapping[str, Any], ...]:
-    from edgeflare._internal.records import as_json
-    from edgeflare.words.triage import sentence
-
     return tuple({**as_json(one), "sentence": sentence(one)} for one in causes)
