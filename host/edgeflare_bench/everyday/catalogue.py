@@ -5,21 +5,20 @@ of another.
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from edgeflare.errors import EdgeFlareError
+from edgeflare._internal import extras
 from edgeflare.triage.cause import CauseKind
-from edgeflare_agent.errors import AgentError
 from edgeflare_bench.everyday import graph_faults as graph
 from edgeflare_bench.everyday import integer_faults as integers
 from edgeflare_bench.everyday import use_faults as use
 from edgeflare_bench.everyday.evaluation import without_witness
-from edgeflare_bench.everyday.planted import Chain, Plant, Planted, deployed_as
+from edgeflare_bench.everyday.planted import TFLITE, Chain, Plant, Planted, deployed_as
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
 from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable
 
@@ -27,10 +26,12 @@ SEED = 20_261_129
 ATTEMPTS = 3
 """Parameters that are drawn for a fault until it has a witness."""
 _ANY: tuple[Chain, ...] = ("float32", "float16", "int8")
+_FED: tuple[Chain, ...] = (*_ANY, "tflite", "tflite-int8")
 _GRAPH: tuple[Chain, ...] = ("float32", "float32", "float16", "int8")
 _FLOAT: tuple[Chain, ...] = ("float32",)
 _HALF: tuple[Chain, ...] = ("float16",)
 _INT8: tuple[Chain, ...] = ("int8",)
+_FULL: tuple[Chain, ...] = ("tflite-int8",)
 
 
 @dataclass(frozen=True)
@@ -183,14 +184,19 @@ def _feeds() -> Iterator[FaultKind]:
         share = 1 if is_rare else 0.25
         for side in sides:
             plant = use.restated(change, side)
-            yield FaultKind(f"{name}-{side}", plant, expected, _ANY, share, report)
+            yield FaultKind(f"{name}-{side}", plant, expected, _FED, share, report)
     for picture in ("letterbox", "crop", "planes", "pixels", "grey", "inverted"):
         reports = {"letterbox": "lp6m/yolov5s_android#28", "planes": "onnx/keras-onnx#382"}
         share = 1 if picture in ("letterbox", "crop") else 0.25
         yield FaultKind(
-            *(f"{picture}-device", use.pictured(picture), ("preprocessing",), _ANY, share),
+            *(f"{picture}-device", use.pictured(picture), ("preprocessing",), _FED, share),
             reports.get(picture, ""),
         )
+    integers_given = {"unsigned": "mlcommons/tiny#43", "pixels": "tensorflow/tensorflow#52318"}
+    for codes in ("unsigned", "pixels", "pixels-128"):
+        plant = use.on_device(codes=codes)
+        name, chains = f"codes-{codes}-device", _FULL
+        yield FaultKind(name, plant, ("preprocessing",), chains, 0.5, integers_given.get(codes, ""))
     yield FaultKind(
         *("normalised-in-file", use.normalised_in_file, ("preprocessing",), _ANY, 0.7),
         "tensorflow/models#9413",
@@ -218,11 +224,11 @@ def _others() -> Iterator[FaultKind]:
     orders = (("one-more", use.one_more, report), ("other-list", use.other_list, ""))
     for name, order, report in (*orders, ("rotated", use.rotated, "")):
         plant = use.relabelled(order)
-        yield FaultKind(f"labels-{name}", plant, ("labels",), _ANY, 0.4, report)
+        yield FaultKind(f"labels-{name}", plant, ("labels",), _FED, 0.4, report)
     yield FaultKind("untrained", use.untrained, ("another-model",), _ANY, 0.4)
-    yield FaultKind("noisy-device", use.on_device(noise=0.1), ("not-repeatable",), _ANY, 0.3)
+    yield FaultKind("noisy-device", use.on_device(noise=0.1), ("not-repeatable",), _FED, 0.3)
     exif: tuple[CauseKind, ...] = ("exif", "preprocessing")
-    yield FaultKind("exif-device", use.on_device(turned=True), exif, _ANY, 0.3)
+    yield FaultKind("exif-device", use.on_device(turned=True), exif, _FED, 0.3)
     device: tuple[CauseKind, ...] = ("device", "kernels", "accelerator")
     for change in (graph.activation_clipped, graph.padding_side, graph.weights_lost):
         name = f"kernels-{change.__name__.replace('_', '-')}"
@@ -304,68 +310,87 @@ class Faulty:
 
 
 def planted(
-    draw: Draw, original: EverydayOriginal, folder: Path, save: Callable[[Any, Path], None]
+    draw: Draw, original: EverydayOriginal, folder: Path, tflite: Mapping[str, EverydayPair]
 ) -> Faulty | str:
-    """Plant a fault of the first parameters with a witness; return the pair, or why there is none."""
+    """Plant a fault of the first parameters with a witness; return the pair, or why there is none.
+
+    Files are written to `folder`. `tflite`: healthy pairs of the original by chain.
+    """
     why = "nothing was drawn"
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([SEED, zlib.crc32(draw.name.encode()), attempt])
         chain: Chain = draw.kind.chains[int(rng.integers(len(draw.kind.chains)))]
         try:
             made = draw.kind.plant(original, chain, rng)
-            faulty = _written(draw, original, made, chain, folder, save)
+            faulty = _written(
+                draw, _healthy(original, made, chain, folder, tflite), original, made, folder
+            )
             if draw.kind.where == "remarks":
                 return faulty
             why = without_witness(faulty.pair, faulty.sound, original.labels)
-        except (Inapplicable, EdgeFlareError, AgentError) as problem:
-            why = str(problem)
+        except Exception as problem:  # noqa: BLE001 - of a quantiser or runtime, which raise anything
+            why = f"it can't be planted: {problem}"
             continue
         if not why:
             return faulty
     return why
 
 
-def _written(
-    draw: Draw,
+def _healthy(
     original: EverydayOriginal,
     made: Planted,
     chain: Chain,
     folder: Path,
-    save: Callable[[Any, Path], None],
-) -> Faulty:
-    """Write a fault's files; return the pair and the healthy one."""
-    name = draw.name.replace("/", "-")
-    healthy = folder / f"{original.name}-{chain}.onnx"
-    if made.original is not None:
-        healthy = folder / f"{name}-sound.onnx"
-    if not healthy.is_file():
-        base = original.model if made.original is None else made.original
-        save(
-            deployed_as(base, "float32" if made.original else chain, original.calibration), healthy
-        )
-    first, deployed = original.path, healthy
-    if made.original is not None:
-        first = folder / f"{name}-original.onnx"
-        save(made.original, first)
-    if made.deployed is not None:
-        deployed = folder / f"{name}.onnx"
-        save(made.deployed, deployed)
-    device = dict(made.device)
-    if "file" in device:
-        path = folder / f"{name}-device.onnx"
-        save(device["file"], path)
-        device["file"] = str(path)
-    sound = EverydayPair(
-        *(draw.name, chain, first, healthy, original.name, original.input, original.input),
+    tflite: Mapping[str, EverydayPair],
+) -> EverydayPair:
+    """Return the healthy pair of a chain; its files are written."""
+    if chain in TFLITE:
+        if chain not in tflite or made.deployed is not None:
+            raise Inapplicable("there is no TFLite file to change")
+        return replace(tflite[chain], tool_chain=chain)
+    path = folder / f"{original.name}-{chain}.onnx"
+    if not path.is_file():
+        _save(deployed_as(original.model, chain, original.calibration), path)
+    return EverydayPair(
+        *("", chain, original.path, path, original.name, original.input, original.input),
         *(original.samples, original.labels, original.has_classes),
         original_given=original.given,
         deployed_given=original.given,
     )
+
+
+def _save(model: Any, path: Path) -> None:
+    extras.onnx().save_model(model, path)
+
+
+def _written(
+    draw: Draw, healthy: EverydayPair, original: EverydayOriginal, made: Planted, folder: Path
+) -> Faulty:
+    """Write a fault's files; return the pair and the healthy one."""
+    name = draw.name.replace("/", "-")
+    sound = replace(healthy, name=draw.name)
+    if made.original is not None:
+        path = folder / f"{name}-original.onnx"
+        _save(made.original, path)
+        sound = replace(sound, original=path, deployed=path)
+    deployed = sound.deployed
+    if made.deployed is not None:
+        deployed = folder / f"{name}.onnx"
+        _save(made.deployed, deployed)
+    axes = {key: one for key, one in sound.deployed_input.items() if key == "layout"}
+    device = dict(made.device)
+    if "file" in device:
+        path = folder / f"{name}-device.onnx"
+        _save(device["file"], path)
+        device["file"] = str(path)
+    if "input" in device:
+        device["input"] = {**device["input"], **axes}
+    stated = made.deployed_input
     pair = replace(
         sound,
         deployed=deployed,
-        original_input=made.original_input or original.input,
-        deployed_input=made.deployed_input or original.input,
+        original_input=made.original_input or sound.original_input,
+        deployed_input=sound.deployed_input if stated is None else {**stated, **axes},
         labels=original.labels if made.labels is None else made.labels,
         expected=draw.kind.expected,
         names=made.names,

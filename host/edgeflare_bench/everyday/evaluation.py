@@ -1,8 +1,8 @@
 """A pair's two files as the triage is told of them, what its device answers, and whether a fault can be seen.
 
 `EverydayPair.device` names how the device departs from what is stated; its kernels are always others than the
-host's. ``input``: what samples are prepared by; ``picture``: one of `PICTURES`, before that; ``file``: the file
-that it runs; ``noise``: how far repeated answers are apart, as a share of their deviation; ``turned``: whether it
+host's. ``input``: what samples are prepared by; ``picture``: one of `PICTURES`, before that; ``codes``:
+one of `CODES`, what an integer input is given instead; ``file``: the file that it runs; ``noise``: how far repeated answers are apart, as a share of their deviation; ``turned``: whether it
 overlooks how images are stored.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
+from edgeflare.triage.agreement import stacked
 from edgeflare.triage.cause import Triage
 from edgeflare.triage.model import HostModel, ModelFile
 from edgeflare.triage.pair import DeviceAnswers, PairSeeds
@@ -22,7 +23,7 @@ from edgeflare.triage.process import triage_apart
 from edgeflare.triage.ways import Way
 from edgeflare.types import Sample
 from edgeflare_agent.configuration.fixed_inputs import FixedInputs, GivenInputs
-from edgeflare_agent.preprocess import RULES
+from edgeflare_agent.preprocess import RULES, prepare
 from edgeflare_agent.runtimes import load
 from edgeflare_bench.everyday.records import EverydayPair, input_spec
 
@@ -34,7 +35,14 @@ _OTHER_KERNELS: Mapping[str, Mapping[str, Any]] = {
     "onnx": {"graph_optimization": "none"},
     "tflite": {"kernels": "reference"},
 }
-_SEEN = {"float32": 0.01, "float16": 0.1, "int8": 0.1, "int8-tensor": 0.1}
+_SEEN = {
+    "float32": 0.01,
+    "float16": 0.1,
+    "int8": 0.1,
+    "int8-tensor": 0.1,
+    "tflite": 0.01,
+    "tflite-int8": 0.1,
+}
 """From so much error on, in deviations of the answers, a fault of a pair of this chain can be seen."""
 _TIMES = 3.0
 """A fault's error is at least so often that of the healthy pair."""
@@ -109,6 +117,27 @@ PICTURES: Mapping[str, Callable[[Sample, tuple[int, int]], Sample]] = {
 """What becomes of an image before a device prepares it: the image, and the model's (height, width)."""
 
 
+CODES: Mapping[str, Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]] = {
+    "unsigned": lambda codes, _: (codes.astype(np.int16) + 128).astype(np.uint8).view(np.int8),
+    "pixels": lambda _, pixels: np.rint(pixels).astype(np.uint8).view(np.int8),
+    "pixels-128": lambda _, pixels: (np.rint(pixels) - 128).astype(np.int8),
+}
+"""What an int8 input is given: the codes of the values that are right, and the pixels."""
+
+
+def _coded(model: HostModel, samples: Sequence[Sample], make: Any) -> Answers | None:
+    spec: Any = model.spec
+    if model.inputs[0].dtype != "int8":
+        raise ModelError("the input doesn't store int8")
+    plain = {"scale": (1.0, 1.0), "mean": (0.0,), "std": (1.0,)}
+    pixels = spec._replace(dtype="float32", quantization=None, **plain)
+    runs = []
+    for sample in samples:
+        codes, *others = model.tensors(sample, Way(spec))
+        runs.append(model.run([make(codes, prepare(sample, pixels)), *others]))
+    return stacked(runs)
+
+
 def answers_of_device(pair: EverydayPair) -> DeviceAnswers:
     """Return what a pair's device answers to its first seeds."""
     departs = pair.device
@@ -125,7 +154,10 @@ def answers_of_device(pair: EverydayPair) -> DeviceAnswers:
     if departs.get("turned"):
         spec = spec._replace(orientation=_STORED)
     rows = [0] * len(samples)
-    outputs = model.answers(shown, Way(spec), rows)
+    if "codes" in departs:
+        outputs = _coded(model, shown, CODES[departs["codes"]])
+    else:
+        outputs = model.answers(shown, Way(spec), rows)
     if outputs is None:
         raise ModelError("the shapes of the outputs change from seed to seed")
     noise = float(departs.get("noise", 0))

@@ -14,9 +14,11 @@ from edgeflare.models.quantized import Recipe, quantized
 from edgeflare_bench.everyday.records import EverydayOriginal
 from edgeflare_bench.faults.graph_edit import Inapplicable
 
-Chain: TypeAlias = Literal["float32", "float16", "int8", "int8-tensor"]
+Chain: TypeAlias = Literal["float32", "float16", "int8", "int8-tensor", "tflite", "tflite-int8"]
 """How a model is deployed: as it is, in half precision, or in int8 with weights on a scale for each
-channel or on one."""
+channel or on one; as TFLite files by `TFLITE`, of which only the use can be faulty."""
+TFLITE: Mapping[str, str] = {"tflite": "onnx2tf/float32", "tflite-int8": "tensorflow/full int8 0"}
+"""The tool chain and variant of healthy TFLite files."""
 CALIBRATED_ON = 32
 
 
@@ -49,6 +51,8 @@ def deployed_as(model: Any, chain: Chain, calibration: NDArray[np.float32]) -> A
     """Return a model as a tool chain deploys it. Raises Inapplicable where that can't be done."""
     if chain == "float32":
         return model
+    if chain in TFLITE:
+        raise Inapplicable("graphs are changed as ONNX files")
     if chain == "float16":
         return in_half_precision(model)
     if len(model.graph.input) > 1:
