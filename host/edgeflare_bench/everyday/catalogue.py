@@ -20,6 +20,7 @@ from edgeflare_bench.everyday import use_faults as use
 from edgeflare_bench.everyday.evaluation import without_witness
 from edgeflare_bench.everyday.planted import TFLITE, Chain, Plant, Planted, deployed_as
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
+from edgeflare_bench.everyday.state_faults import keeps_state
 from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable
 
 SEED = 20_261_129
@@ -233,7 +234,12 @@ def _others() -> Iterator[FaultKind]:
     for change in (graph.activation_clipped, graph.padding_side, graph.weights_lost):
         name = f"kernels-{change.__name__.replace('_', '-')}"
         yield FaultKind(name, _on_device(change), device, _ANY, 0.25)
+    yield FaultKind("keeps-state", _stateful, ("state",), ("tflite",), where="remarks")
     yield FaultKind(*("batch", _batch, ("batch",), _FLOAT, 0.5), where="remarks")
+
+
+def _stateful(*_: Any) -> Planted:
+    return Planted(change=keeps_state)
 
 
 def _on_device(change: graph.GraphChange) -> Plant:
@@ -325,7 +331,7 @@ def planted(
             faulty = _written(
                 draw, _healthy(original, made, chain, folder, tflite), original, made, folder
             )
-            if draw.kind.where == "remarks":
+            if draw.kind.where == "remarks":  # the answers to one input after the other are right
                 return faulty
             why = without_witness(faulty.pair, faulty.sound, original.labels)
         except Exception as problem:  # noqa: BLE001 - of a quantiser or runtime, which raise anything
@@ -379,6 +385,9 @@ def _written(
         _save(made.deployed, deployed)
     axes = {key: one for key, one in sound.deployed_input.items() if key == "layout"}
     device = dict(made.device)
+    if made.change is not None:
+        deployed = folder / f"{name}{sound.deployed.suffix}"
+        deployed.write_bytes(made.change(sound.deployed.read_bytes()))
     if "file" in device:
         path = folder / f"{name}-device.onnx"
         _save(device["file"], path)

@@ -30,7 +30,7 @@ class Planted:
     original; None: itself. `names`: where the fault is, whatever it may be called by; (): nowhere.
     `original_input` and `deployed_input`: what is stated instead; `labels`: those that are given.
     `device`: how the device departs from what is stated, see `evaluation`; {}: no device is asked.
-    `orientations`: how images are stored turned. `sides`: of a preprocessing; (): of none.
+    `change`: what becomes of the healthy file instead. `sides`: of a preprocessing; (): of none.
     """
 
     deployed: Any = None
@@ -41,6 +41,7 @@ class Planted:
     labels: Sequence[int] | None = None
     device: Mapping[str, Any] = field(default_factory=dict)
     sides: tuple[str, ...] = ()
+    change: Callable[[bytes], bytes] | None = None
 
 
 Plant: TypeAlias = Callable[[EverydayOriginal, Chain, np.random.Generator], Planted]
