@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.devices.runtimes import runtime_for
 from edgeflare.errors import ModelError
 from edgeflare.triage.agreement import stacked
 from edgeflare.triage.cause import Triage
@@ -30,7 +31,6 @@ from edgeflare_bench.everyday.records import EverydayPair, input_spec
 Answers = tuple[NDArray[np.float64], ...]
 
 DEVICE_SEEDS = 24
-_RUNTIMES = {".onnx": "onnx", ".tflite": "tflite"}
 _OTHER_KERNELS: Mapping[str, Mapping[str, Any]] = {
     "onnx": {"graph_optimization": "none"},
     "tflite": {"kernels": "reference"},
@@ -60,7 +60,7 @@ def model_file(
     options: Mapping[str, Any] | None = None,
 ) -> ModelFile:
     """Return a model as a triage is told of it. Raises AgentError, UsageError where it can't be read."""
-    runtime = _RUNTIMES[path.suffix]
+    runtime = runtime_for(path)
     opened = load(str(path), runtime, {"threads": 1})
     tensor = FixedInputs.of(opened.inputs, given).tensor
     opened.close()
@@ -142,7 +142,7 @@ def answers_of_device(pair: EverydayPair) -> DeviceAnswers:
     """Return what a pair's device answers to its first seeds."""
     departs = pair.device
     path = Path(departs.get("file", pair.deployed))
-    kernels = _OTHER_KERNELS[_RUNTIMES[path.suffix]]
+    kernels = _OTHER_KERNELS[runtime_for(path)]
     stated = departs.get("input", pair.deployed_input)
     model = HostModel(model_file("deployed", path, stated, pair.deployed_given, kernels))
     samples = list(pair.samples[:DEVICE_SEEDS])

@@ -172,7 +172,7 @@ def pooling_kind(edit: GraphEdit, rng: Generator) -> Names:
     }
     node = pick(rng, of_type(edit, *others), "pooling")
     node.op_type = others[node.op_type]
-    for name in ("storage_order", "count_include_pad"):
+    for name in ("storage_order", "count_include_pad", "dilations"):
         set_attribute(node, name, None)
     return place_of(edit, node)
 
@@ -262,7 +262,9 @@ def flattened_in_other_layout(edit: GraphEdit, rng: Generator) -> Names:
         maker = next((one for one in edit.nodes if node.input[0] in one.output), None)
         shape = shapes.get(maker.input[0], ()) if maker is not None else ()
         is_flattening = maker is not None and maker.op_type in ("Flatten", "Reshape")
-        if is_flattening and len(shape) == 4 and shape[1] > 1 and shape[2] * shape[3] > 1:
+        size = np.prod(shape[1:])
+        fits = len(shape) == 4 and size == edit.array(node.input[1]).shape[1 - output_axis(node) % 2]
+        if is_flattening and fits and shape[1] > 1 and shape[2] * shape[3] > 1:
             found.append((node, shape[1:]))
     node, shape = pick(rng, found, "flattened map")
     axis = 1 - output_axis(node) % 2

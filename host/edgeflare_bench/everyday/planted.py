@@ -17,7 +17,7 @@ from edgeflare_bench.faults.graph_edit import Inapplicable
 Chain: TypeAlias = Literal["float32", "float16", "int8", "int8-tensor", "tflite", "tflite-int8"]
 """How a model is deployed: as it is, in half precision, or in int8 with weights on a scale for each
 channel or on one; as TFLite files by `TFLITE`, of which only the use can be faulty."""
-TFLITE: Mapping[str, str] = {"tflite": "onnx2tf/float32", "tflite-int8": "tensorflow/full int8 0"}
+TFLITE: Mapping[str, str] = {"tflite": "onnx2tf/float32", "tflite-int8": "tensorflow/full-int8-0"}
 """The tool chain and variant of healthy TFLite files."""
 CALIBRATED_ON = 32
 

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -19,16 +19,17 @@ from edgeflare._internal.flags import problems_of
 from edgeflare._internal.records import JsonRecord, as_json
 from edgeflare.campaign.batch import check_free, description, opened_folder, write_description
 from edgeflare.campaign.settings.models import Section
-from edgeflare.errors import EdgeFlareError, UsageError
+from edgeflare.errors import UsageError
 from edgeflare.store import CampaignLock
 from edgeflare.store.database import translate_errors
 from edgeflare.triage.cause import Cause, Triage
 from edgeflare.words.triage import sentence
-from edgeflare_agent.errors import AgentError
 from edgeflare_bench.everyday.catalogue import Draw, Faulty, draws, planted
 from edgeflare_bench.everyday.evaluation import triaged
+from edgeflare_bench.everyday.healthy import healthy_pairs
 from edgeflare_bench.everyday.next_step import carried_out
 from edgeflare_bench.everyday.originals import PLANS, open_everyday
+from edgeflare_bench.everyday.planted import TFLITE
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair, is_reserved
 from edgeflare_bench.suite import SuiteAbout
 from edgeflare_bench.words.everyday import outcome
@@ -41,7 +42,7 @@ _LEAST_NAME = 4
 
 
 class EverydaySuite(Section):
-    """What of the suite is triaged. The folder `data` has the originals, or gets them.
+    """What of the suite is triaged. The folder `data` has what `healthy.build_healthy` made.
 
     `reserved`: the reserved half of the pairs, or the other. `workers`: pairs at a time.
     """
@@ -212,17 +213,41 @@ def _run(bench: EverydayBench, watch: Watch) -> EverydayBench:
 
 
 def _jobs(bench: EverydayBench, done: set[str]) -> Iterator[Callable[[], Told]]:
-    files = bench.folder / _FILES
+    """Yield the faults that are left, original by original, then the healthy pairs."""
+    suite, files = bench.suite, bench.folder / _FILES
     files.mkdir(exist_ok=True)
-    for name in bench.suite.originals:
-        original = open_everyday(name, bench.suite.data[0])
-        for draw in bench.suite.draws():
+    folder = suite.data[0]
+    healthy = [one for one in healthy_pairs(folder) if one.of in suite.originals]
+    tflite = {one.name: one for one in healthy}
+    for name in suite.originals:
+        original = open_everyday(name, folder / "originals")
+        chains = {
+            chain: tflite[f"{name}/{of}"]
+            for chain, of in TFLITE.items()
+            if f"{name}/{of}" in tflite
+        }
+        for draw in suite.draws():
             if draw.original == name and draw.name not in done:
-                yield partial(_of_draw, draw, original, files)
+                yield partial(_of_draw, draw, original, files, chains)
+    if suite.kinds:
+        return
+    asked = set()
+    for pair in healthy:
+        if is_reserved(pair.name) != suite.reserved:
+            continue
+        if pair.name not in done:
+            yield partial(told_of, pair, files)
+        chain = pair.of, pair.tool_chain
+        device = replace(pair, name=f"{pair.name}/device", device={"kernels": "other"})
+        if chain not in asked and device.name not in done:
+            yield partial(told_of, device, files)
+        asked.add(chain)
 
 
-def _of_draw(draw: Draw, original: EverydayOriginal, files: Path) -> Told:
-    found = planted(draw, original, files, {})
+def _of_draw(
+    draw: Draw, original: EverydayOriginal, files: Path, tflite: Mapping[str, EverydayPair]
+) -> Told:
+    found = planted(draw, original, files, tflite)
     if not isinstance(found, Faulty):
         return Told(original.name, draw.name, "", draw.kind.name, without=found)
     return told_of(found.pair, files, found)
@@ -235,8 +260,8 @@ def told_of(pair: EverydayPair, files: Path, fault: Faulty | None = None) -> Tol
     failed = ""
     try:
         found = triaged(pair)
-    except (EdgeFlareError, AgentError) as error:
-        failed = str(error)
+    except Exception as error:  # noqa: BLE001 - one pair costs one row
+        failed = f"{type(error).__name__}: {error}"
     about: dict[str, Any] = {}
     if fault is not None:
         kind = fault.kind
