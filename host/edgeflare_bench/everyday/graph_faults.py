@@ -263,7 +263,9 @@ def flattened_in_other_layout(edit: GraphEdit, rng: Generator) -> Names:
         shape = shapes.get(maker.input[0], ()) if maker is not None else ()
         is_flattening = maker is not None and maker.op_type in ("Flatten", "Reshape")
         size = np.prod(shape[1:])
-        fits = len(shape) == 4 and size == edit.array(node.input[1]).shape[1 - output_axis(node) % 2]
+        fits = (
+            len(shape) == 4 and size == edit.array(node.input[1]).shape[1 - output_axis(node) % 2]
+        )
         if is_flattening and fits and shape[1] > 1 and shape[2] * shape[3] > 1:
             found.append((node, shape[1:]))
     node, shape = pick(rng, found, "flattened map")

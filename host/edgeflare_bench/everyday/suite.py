@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,7 +28,6 @@ from edgeflare.triage.cause import Cause, Triage
 from edgeflare.words.triage import sentence
 from edgeflare_bench.everyday.catalogue import Draw, Faulty, draws, planted
 from edgeflare_bench.everyday.evaluation import triaged
-from edgeflare_bench.everyday.healthy import healthy_pairs
 from edgeflare_bench.everyday.next_step import carried_out
 from edgeflare_bench.everyday.originals import PLANS, open_everyday
 from edgeflare_bench.everyday.planted import TFLITE
@@ -212,12 +213,18 @@ def _run(bench: EverydayBench, watch: Watch) -> EverydayBench:
     return open_everyday_bench(bench.folder)
 
 
+def _healthy_pairs(folder: Path) -> list[EverydayPair]:
+    name = f"{__package__}.healthy"
+    found: list[EverydayPair] = import_module(name).healthy_pairs(folder) if find_spec(name) else []
+    return found
+
+
 def _jobs(bench: EverydayBench, done: set[str]) -> Iterator[Callable[[], Told]]:
     """Yield the faults that are left, original by original, then the healthy pairs."""
     suite, files = bench.suite, bench.folder / _FILES
     files.mkdir(exist_ok=True)
     folder = suite.data[0]
-    healthy = [one for one in healthy_pairs(folder) if one.of in suite.originals]
+    healthy = [one for one in _healthy_pairs(folder) if one.of in suite.originals]
     tflite = {one.name: one for one in healthy}
     for name in suite.originals:
         original = open_everyday(name, folder / "originals")

@@ -22,7 +22,9 @@ class GraphEdit:
         self.model = self._onnx.ModelProto()
         self.model.CopyFrom(model)
         graph = self.model.graph
-        known = [one.name for one in graph.initializer] + [n for one in graph.node for n in one.output]
+        known = [one.name for one in graph.initializer] + [
+            n for one in graph.node for n in one.output
+        ]
         self._count = sum(one.startswith("fault__") for one in known)  # of an earlier change
 
     @property
