@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from edgeflare._internal import extras
-from edgeflare.triage.cause import CauseKind
+from edgeflare.triage.cause import CauseKind, Side
 from edgeflare_bench.everyday import graph_faults as graph
 from edgeflare_bench.everyday import integer_faults as integers
 from edgeflare_bench.everyday import use_faults as use
@@ -174,7 +174,7 @@ def _feeds() -> Iterator[FaultKind]:
         (use.other_spectrum, "google-research/perch#661"),
         (use.other_loudness, ""),
     )
-    sides: Sequence[use.Side] = ("original", "deployed", "both", "device")
+    sides: Sequence[Side] = ("original", "deployed", "both", "device")
     for change, report in changes:
         name = change.__name__.replace("_", "-")
         is_rule = change is use.other_resize

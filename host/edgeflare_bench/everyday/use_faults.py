@@ -3,11 +3,12 @@ another list, another file, and devices that answer otherwise than the same file
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from edgeflare._internal import extras
+from edgeflare.triage.cause import Side
 from edgeflare_bench.everyday.graph_faults import (
     Generator,
     Names,
@@ -23,7 +24,6 @@ from edgeflare_bench.everyday.records import EverydayOriginal
 from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable
 
 Statement: TypeAlias = Mapping[str, str]
-Side: TypeAlias = Literal["original", "deployed", "both", "device"]
 Restate: TypeAlias = Callable[[Statement, Generator], dict[str, str]]
 """Returns what is stated of an input instead. Raises Inapplicable where nothing would change."""
 
