@@ -1,0 +1,224 @@
+"""A pair's two files as the triage is told of them, what its device answers, and whether a fault can be seen.
+
+`EverydayPair.device` names how the device departs from what is stated; its kernels are always others than the
+host's. ``input``: what samples are prepared by; ``picture``: one of `PICTURES`, before that; ``codes``:
+one of `CODES`, what an integer input is given instead; ``file``: the file that it runs; ``noise``: how far repeated answers are apart, as a share of their deviation; ``turned``: whether it
+overlooks how images are stored.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare.devices.runtimes import runtime_for
+from edgeflare.errors import ModelError
+from edgeflare.triage.agreement import stacked
+from edgeflare.triage.cause import Triage
+from edgeflare.triage.model import HostModel, ModelFile
+from edgeflare.triage.pair import DeviceAnswers, PairSeeds
+from edgeflare.triage.process import triage_apart
+from edgeflare.triage.ways import Way
+from edgeflare.types import Sample
+from edgeflare_agent.configuration.fixed_inputs import FixedInputs, GivenInputs
+from edgeflare_agent.preprocess import RULES, prepare
+from edgeflare_agent.runtimes import load
+from edgeflare_bench.everyday.records import EverydayPair, input_spec
+
+Answers = tuple[NDArray[np.float64], ...]
+
+DEVICE_SEEDS = 24
+_OTHER_KERNELS: Mapping[str, Mapping[str, Any]] = {
+    "onnx": {"graph_optimization": "none"},
+    "tflite": {"kernels": "reference"},
+}
+_SEEN = {
+    "float32": 0.01,
+    "float16": 0.1,
+    "int8": 0.1,
+    "int8-tensor": 0.1,
+    "tflite": 0.01,
+    "tflite-int8": 0.1,
+}
+"""From so much error on, in deviations of the answers, a fault of a pair of this chain can be seen."""
+_TIMES = 3.0
+"""A fault's error is at least so often that of the healthy pair."""
+_LOST_ACCURACY = 0.2
+_GREY = 128
+_STORED = "rotate-90"
+"""How images are stored that a device takes as they are."""
+
+
+def model_file(
+    side: Literal["original", "deployed"],
+    path: Path,
+    stated: Mapping[str, str],
+    given: GivenInputs,
+    options: Mapping[str, Any] | None = None,
+) -> ModelFile:
+    """Return a model as a triage is told of it. Raises AgentError, UsageError where it can't be read."""
+    runtime = runtime_for(path)
+    opened = load(str(path), runtime, {"threads": 1})
+    tensor = FixedInputs.of(opened.inputs, given).tensor
+    opened.close()
+    return ModelFile(side, path, runtime, dict(options or {}), input_spec(tensor, stated), given)
+
+
+def files_of(pair: EverydayPair) -> tuple[ModelFile, ModelFile]:
+    """Return both models of a pair."""
+    return (
+        model_file("original", pair.original, pair.original_input, pair.original_given),
+        model_file("deployed", pair.deployed, pair.deployed_input, pair.deployed_given),
+    )
+
+
+def seeds_of(pair: EverydayPair) -> PairSeeds:
+    """Return a pair's seeds, with what the device answered where one is asked."""
+    device = answers_of_device(pair) if pair.device else None
+    turned = range(len(pair.samples)) if pair.device.get("turned") else ()
+    return PairSeeds(
+        list(pair.samples), list(pair.labels), (), device, dict.fromkeys(turned, _STORED)
+    )
+
+
+def triaged(pair: EverydayPair) -> Triage:
+    """Return why a pair differs, found by processes of their own. Raises ModelError, UsageError."""
+    return triage_apart(files_of(pair), seeds_of(pair), has_classes=pair.has_classes)
+
+
+# The device
+
+
+def _letterboxed(image: Sample, size: tuple[int, int]) -> Sample:
+    inner = RULES["bilinear"](image, (size[0] // 2, size[1]))
+    box = np.full((*size, image.shape[2]), _GREY, np.uint8)
+    box[size[0] // 4 : size[0] // 4 + inner.shape[0]] = inner
+    return box
+
+
+def _cropped(image: Sample, size: tuple[int, int]) -> Sample:
+    top, left = ((have - need) // 2 for have, need in zip(image.shape, size, strict=False))
+    return image[top : top + size[0], left : left + size[1]]
+
+
+PICTURES: Mapping[str, Callable[[Sample, tuple[int, int]], Sample]] = {
+    "letterbox": _letterboxed,
+    "crop": _cropped,
+    "planes": lambda image, _: np.moveaxis(image, 2, 0).reshape(image.shape),
+    "pixels": lambda image, _: np.moveaxis(image.reshape(image.shape[2], *image.shape[:2]), 0, 2),
+    "grey": lambda image, _: np.repeat(
+        image.mean(axis=2, keepdims=True).astype(np.uint8), image.shape[2], axis=2
+    ),
+    "inverted": lambda image, _: 255 - image,
+}
+"""What becomes of an image before a device prepares it: the image, and the model's (height, width)."""
+
+
+CODES: Mapping[str, Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]] = {
+    "unsigned": lambda codes, _: (codes.astype(np.int16) + 128).astype(np.uint8).view(np.int8),
+    "pixels": lambda _, pixels: np.rint(pixels).astype(np.uint8).view(np.int8),
+    "pixels-128": lambda _, pixels: (np.rint(pixels) - 128).astype(np.int8),
+}
+"""What an int8 input is given: the codes of the values that are right, and the pixels."""
+
+
+def _coded(model: HostModel, samples: Sequence[Sample], make: Any) -> Answers | None:
+    spec: Any = model.spec
+    if model.inputs[0].dtype != "int8":
+        raise ModelError("the input doesn't store int8")
+    plain = {"scale": (1.0, 1.0), "mean": (0.0,), "std": (1.0,)}
+    pixels = spec._replace(dtype="float32", quantization=None, **plain)
+    runs = []
+    for sample in samples:
+        codes, *others = model.tensors(sample, Way(spec))
+        runs.append(model.run([make(codes, prepare(sample, pixels)), *others]))
+    return stacked(runs)
+
+
+def answers_of_device(pair: EverydayPair) -> DeviceAnswers:
+    """Return what a pair's device answers to its first seeds."""
+    departs = pair.device
+    path = Path(departs.get("file", pair.deployed))
+    kernels = _OTHER_KERNELS[runtime_for(path)]
+    stated = departs.get("input", pair.deployed_input)
+    model = HostModel(model_file("deployed", path, stated, pair.deployed_given, kernels))
+    samples = list(pair.samples[:DEVICE_SEEDS])
+    spec: Any = model.spec
+    shown = samples
+    if "picture" in departs:
+        make = PICTURES[departs["picture"]]
+        shown = [np.ascontiguousarray(make(one, spec.upright_size)) for one in samples]
+    if departs.get("turned"):
+        spec = spec._replace(orientation=_STORED)
+    rows = [0] * len(samples)
+    if "codes" in departs:
+        outputs = _coded(model, shown, CODES[departs["codes"]])
+    else:
+        outputs = model.answers(shown, Way(spec), rows)
+    if outputs is None:
+        raise ModelError("the shapes of the outputs change from seed to seed")
+    noise = float(departs.get("noise", 0))
+    rng = np.random.default_rng(0)
+    outputs = tuple(one + noise * one.std() * rng.normal(size=one.shape) for one in outputs)
+    return DeviceAnswers(samples, rows, outputs, repeated=len(samples) if noise else 0)
+
+
+# Witnesses
+
+
+def answers_of(file: ModelFile, samples: Sequence[Sample]) -> Answers:
+    """Return a model's answers to some samples. Raises ModelError."""
+    answers = HostModel(file).answers(samples, Way(file.spec), [0] * len(samples))
+    if answers is None:
+        raise ModelError("the shapes of the outputs change from seed to seed")
+    return answers
+
+
+def error_between(first: Answers, second: Answers) -> float:
+    """Return how far two models' answers are apart, in deviations; infinity for other shapes or NaN."""
+    worst = 0.0
+    for one, other in zip(first, second, strict=False):
+        if one.size != other.size or not (np.isfinite(one).all() and np.isfinite(other).all()):
+            return float("inf")
+        signal = float(((one - one.mean(axis=0)) ** 2).sum()) + 1e-30
+        if one.shape != other.shape and np.squeeze(one).shape != np.squeeze(other).shape:
+            return float("inf")
+        worst = max(worst, float(((one - other.reshape(one.shape)) ** 2).sum()) / signal)
+    return float("inf") if len(first) != len(second) else float(np.sqrt(worst))
+
+
+def accuracy(answers: Answers, labels: Sequence[int]) -> float:
+    """Return the share of seeds whose class of the first output is their label."""
+    classes = answers[0].reshape(len(answers[0]), -1).argmax(axis=1)
+    return float((classes == np.asarray(labels[: len(classes)])).mean())
+
+
+def without_witness(pair: EverydayPair, sound: EverydayPair, labels: Sequence[int]) -> str:
+    """Return why a fault doesn't count, against the healthy pair of the same chain; "": it can be seen.
+
+    `labels`: the right ones, () where there are none. Nothing of the triage is used for this.
+    """
+    samples = pair.samples[:DEVICE_SEEDS]
+
+    def both(one: EverydayPair) -> tuple[Answers, Answers]:
+        original, deployed = files_of(one)
+        if one.device:
+            deployed_answers: Answers = answers_of_device(one).outputs
+            return answers_of(deployed, samples), deployed_answers
+        return answers_of(original, samples), answers_of(deployed, samples)
+
+    healthy_pair = replace(sound, device={"kernels": "other"} if pair.device else {})
+    healthy, faulty = both(healthy_pair), both(pair)
+    before, after = error_between(*healthy), error_between(*faulty)
+    if pair.device.get("noise"):
+        return ""
+    if after >= max(_SEEN[pair.tool_chain], _TIMES * before):
+        return ""
+    if labels and pair.labels and len(pair.labels) == len(labels):
+        right = accuracy(healthy[0], labels), accuracy(faulty[0], pair.labels)
+        if right[0] - right[1] >= _LOST_ACCURACY:
+            return ""
+    return f"an error of {after:.3g} deviations, {before:.3g} without the fault"
