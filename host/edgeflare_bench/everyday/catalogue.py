@@ -23,7 +23,7 @@ from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
 from edgeflare_bench.everyday.state_faults import keeps_state
 from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable
 
-SEED = 20_261_129
+SEED = 20_261_130
 ATTEMPTS = 3
 """Parameters that are drawn for a fault until it has a witness."""
 _ANY: tuple[Chain, ...] = ("float32", "float16", "int8")

@@ -22,7 +22,7 @@ from edgeflare_bench.everyday.pictures import CLIP, DATA, RATE, Examples, Truth
 from edgeflare_bench.everyday.records import EverydayOriginal, input_spec
 from edgeflare_bench.everyday.tasks import LOSSES
 
-SEED = 20_261_129
+SEED = 20_261_130
 _SAMPLES, _CALIBRATION = 64, 256
 _BATCH = 64
 _UNIT = {"scale": "1/255"}

@@ -14,7 +14,7 @@ from edgeflare.types import Sample
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_agent.image_spec import TensorInfo
 
-SIGNATURE = "everyday"
+SIGNATURE = "everyday faults"
 
 
 @dataclass(frozen=True)
