@@ -359,7 +359,7 @@ def _healthy(
         _save(deployed_as(original.model, chain, original.calibration), path)
     return EverydayPair(
         *("", chain, original.path, path, original.name, original.input, original.input),
-        *(original.samples, original.labels, original.has_classes),
+        *(original.samples, original.labels, original.kind),
         original_given=original.given,
         deployed_given=original.given,
     )

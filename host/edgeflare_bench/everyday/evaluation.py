@@ -86,7 +86,7 @@ def seeds_of(pair: EverydayPair) -> PairSeeds:
 
 def triaged(pair: EverydayPair) -> Triage:
     """Return why a pair differs, found by processes of their own. Raises ModelError, UsageError."""
-    return triage_apart(files_of(pair), seeds_of(pair), has_classes=pair.has_classes)
+    return triage_apart(files_of(pair), seeds_of(pair), pair.kind)
 
 
 # The device

@@ -24,7 +24,7 @@ from edgeflare_agent.runtimes import load
 from edgeflare_bench.everyday.originals import PLANS, examples, open_everyday
 from edgeflare_bench.everyday.pictures import Truth
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair, input_spec
-from edgeflare_bench.everyday.tasks import MEASURES
+from edgeflare_bench.everyday.tasks import TASKS
 from edgeflare_bench.everyday.tool_chains import TOOL_CHAINS, ToolChain
 
 HELD_OUT = 400
@@ -129,7 +129,7 @@ class _Measure:
         outputs = model.answers(self._samples, Way(spec), [0] * len(self._samples))
         if outputs is None:
             raise ValueError("the shapes of its outputs change by input")
-        return MEASURES[self.original.task](outputs, self._truth)
+        return TASKS[self.original.task].measure(outputs, self._truth)
 
 
 def _file(of: str, chain: ToolChain, variant: str, folder: Path) -> Path:
@@ -179,7 +179,7 @@ def _pair(original: EverydayOriginal, chain: ToolChain, variant: str, folder: Pa
         original.input,
         original.samples,
         original.labels,
-        original.has_classes,
+        original.kind,
         original_given=given_of(original, first),
         deployed_given=given_of(original, path),
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal import extras
 from edgeflare._internal.files import replacing
+from edgeflare.answers import SCORES
 from edgeflare.errors import UsageError
 from edgeflare.models import ONE_INPUT
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
@@ -20,7 +21,7 @@ from edgeflare_agent.preprocess import prepare
 from edgeflare_bench.everyday.networks import NETWORKS
 from edgeflare_bench.everyday.pictures import CLIP, DATA, RATE, Examples, Truth
 from edgeflare_bench.everyday.records import EverydayOriginal, input_spec
-from edgeflare_bench.everyday.tasks import LOSSES
+from edgeflare_bench.everyday.tasks import LOSSES, TASKS
 
 SEED = 20_261_130
 _SAMPLES, _CALIBRATION = 64, 256
@@ -140,7 +141,7 @@ def open_everyday(name: str, folder: Path) -> EverydayOriginal:
         extras.onnx().load_model(path),
         path,
         list(natural.samples),
-        [int(one) for one in natural.truth] if plan.task == "classification" else (),
+        [int(one) for one in natural.truth] if TASKS[plan.task].kind is SCORES else (),
         plan.input,
         plan.task,
         tensors(name, examples(name, "calibration", _CALIBRATION).samples),

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers import AnswerKind
 from edgeflare.models import ONE_INPUT, InputOptions, Spec, resolve_input
 from edgeflare.types import Sample
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_agent.image_spec import TensorInfo
+from edgeflare_bench.everyday.tasks import TASKS
 
 SIGNATURE = "everyday faults"
 
@@ -40,9 +42,9 @@ class EverydayOriginal:
     given: GivenInputs = ONE_INPUT
 
     @property
-    def has_classes(self) -> bool:
-        """Whether an answer means one class."""
-        return self.task == "classification"
+    def kind(self) -> AnswerKind[Any]:
+        """The kind of its answers."""
+        return TASKS[self.task].kind
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class EverydayPair:
     deployed_input: Mapping[str, str]
     samples: Sequence[Sample]
     labels: Sequence[int]
-    has_classes: bool
+    kind: AnswerKind[Any]
     expected: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     device: Mapping[str, Any] = field(default_factory=dict)

@@ -1,12 +1,13 @@
 """What the originals are trained for, and how well a model does it: the independent criterion of health."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
+from edgeflare.answers import SCORES, VALUES, AnswerKind
 from edgeflare_bench.everyday.pictures import Truth
 
 Tensor = Any
@@ -158,10 +159,17 @@ def _overlap(first: NDArray[Any], second: NDArray[Any]) -> float:
     return shared / float(np.prod(first[2:]) + np.prod(second[2:]) - shared + 1e-12)
 
 
-MEASURES: Mapping[str, Callable[[Outputs, Truth], float]] = {
-    "classification": _accuracy,
-    "dense": _overlap_of_maps,
-    "embedding": _nearest,
-    "detection": _detections,
+class Task(NamedTuple):
+    """What an original does: the kind of its answers, and how well a model does it, 0 to 1."""
+
+    kind: AnswerKind[Any]
+    measure: Callable[[Outputs, Truth], float]
+
+
+TASKS: Mapping[str, Task] = {
+    "classification": Task(SCORES, _accuracy),
+    "dense": Task(VALUES, _overlap_of_maps),
+    "embedding": Task(VALUES, _nearest),
+    "detection": Task(VALUES, _detections),
 }
-"""By task: how well it is done, 0 to 1."""
+"""The tasks by name."""

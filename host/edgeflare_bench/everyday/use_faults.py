@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from edgeflare._internal import extras
+from edgeflare.answers import SCORES
 from edgeflare.triage.cause import Side
 from edgeflare_bench.everyday.graph_faults import (
     Generator,
@@ -245,7 +246,7 @@ def _outputs(change: Callable[[GraphEdit, EverydayOriginal, Generator], Names]) 
 
 def _scores(edit: GraphEdit, original: EverydayOriginal) -> tuple[str, int]:
     """Return the output that has scores of classes, and their number."""
-    if original.task != "classification":
+    if original.kind is not SCORES:
         raise Inapplicable("no classes")
     name = edit.model.graph.output[0].name
     return name, tensor_shapes(edit)[name][-1]
@@ -427,7 +428,7 @@ def normalised_length(edit: GraphEdit, original: EverydayOriginal, rng: Generato
 
 def other_channels(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
     """The channels of a map, or the classes of boxes, are numbered otherwise."""
-    if original.task == "classification":
+    if original.kind is SCORES:
         raise Inapplicable("no channels")
     name = edit.model.graph.output[-1].name
     count = tensor_shapes(edit)[name][-1]
