@@ -105,7 +105,7 @@ PLANS: Mapping[str, Plan] = {
     "anchor_detector": Plan(
         *("scenes", 64, (1, 3, 64, 64), {"mean": "127", "std": "128"}, "detection", "anchors"),
         names=("boxes", "scores"),
-        steps=800,
+        steps=2000,
         rate=5e-3,
     ),
     "segmenter": Plan("maps", 48, (1, 3, 48, 48), _UNIT, "dense", names=("map",)),
