@@ -144,6 +144,8 @@ def _built(
     name = f"{original.name}/{chain.name}/{variant}"
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        if chain.of_program and original.given != ONE_INPUT:
+            raise ValueError("an exported program with several inputs isn't run")
         if not path.is_file():
             chain.variants[variant](original, path)
         return BuiltPair(name, reached, measure.of(path, given_of(original, path)))
