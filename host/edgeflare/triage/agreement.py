@@ -70,16 +70,16 @@ def least_agreement(original: Outputs, deployed: Outputs) -> float:
 
 def in_shape_of(values: Values, like: Values) -> Values:
     """Return values in the shape of others where only axes of length 1 differ, else as they are."""
-    squeezed = [tuple(n for n in one.shape[1:] if n != 1) for one in (values, like)]
+    squeezed = [tuple(n for n in output.shape[1:] if n != 1) for output in (values, like)]
     same = squeezed[0] == squeezed[1] and len(values) == len(like)
     return values.reshape(like.shape) if same else values
 
 
 def stacked(runs: Sequence[Sequence[NDArray[np.float64]]]) -> Outputs | None:
     """Return the answers to several seeds as one array an output; None where shapes change by seed."""
-    if len({tuple(one.shape for one in answers) for answers in runs}) != 1:
+    if len({tuple(output.shape for output in answers) for answers in runs}) != 1:
         return None
-    return tuple(np.stack(one) for one in zip(*runs, strict=True))
+    return tuple(np.stack(output) for output in zip(*runs, strict=True))
 
 
 def coarser(first: NumberFormat, second: NumberFormat) -> NumberFormat:

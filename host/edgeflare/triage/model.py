@@ -1,7 +1,7 @@
 """One model of a pair on this machine: its file, how samples enter it, and its answers as real values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import reason
 from edgeflare.errors import EdgeFlareError, ModelError
-from edgeflare.models import Spec
+from edgeflare.models import InputSpec, Spec
 from edgeflare.models.tensors.graph import Grid, KeepsState, ModelStructure
 from edgeflare.models.tensors.open import open_structure
 from edgeflare.triage.agreement import Outputs, Values, stacked
@@ -41,6 +41,11 @@ class ModelFile:
     given: GivenInputs = ONE_INPUT
     outputs: tuple[str, ...] = ()
 
+    def resizing(self, rule: str) -> "ModelFile":
+        """Return the model for images of other sizes, which a rule brings to its own."""
+        spec = self.spec._replace(resize=rule) if isinstance(self.spec, InputSpec) else self.spec
+        return replace(self, spec=spec)
+
 
 class HostModel:
     """A model on this machine; used by one thread. Raises ModelError where it can't be loaded.
@@ -58,7 +63,7 @@ class HostModel:
             self._fixed = FixedInputs.of(self._runtime.inputs, file.given)
         except AgentError as error:
             raise ModelError(f"{file.path.name}: {reason(error)}") from error
-        names = [one.name for one in self._runtime.outputs]
+        names = [output.name for output in self._runtime.outputs]
         self._places = [names.index(name) for name in file.outputs] or list(range(len(names)))
 
     @property
@@ -126,7 +131,7 @@ class HostModel:
         pairs = zip(samples, rows, strict=True)
         return stacked([self.run(self.tensors(sample, way, row)) for sample, row in pairs])
 
-    def without_reset(self, given: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
+    def without_reset(self, calls: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
         """Return the answers to inputs one after the other, as an application has them: nothing is reset.
 
         None where the file's runtime keeps nothing.
@@ -134,11 +139,11 @@ class HostModel:
         structure: object = self.structure
         if not isinstance(structure, KeepsState):
             return None
-        self.calls += len(given)
+        self.calls += len(calls)
         places = self._places
         return [
             [real_values(raws[place], self._runtime.outputs[place]) for place in places]
-            for raws in structure.one_after_the_other(given)
+            for raws in structure.one_after_the_other(calls)
         ]
 
     @cached_property
@@ -157,7 +162,7 @@ class HostModel:
     def number_format(self) -> NumberFormat:
         """The coarsest format of the file's numbers; float32 where it can't be read and tells none."""
         formats = set() if self.structure is None else set(self.structure.formats)
-        formats |= {one.dtype for one in (*self.inputs, *self.outputs) if one.quantization}
+        formats |= {tensor.dtype for tensor in (*self.inputs, *self.outputs) if tensor.quantization}
         if "int16" in formats:
             return "int16"
         if formats & {"int4", "uint4", "int8", "uint8"}:
@@ -172,8 +177,10 @@ class HostModel:
         if self.structure is None:
             return None
         name = self.structure.inputs[place]
-        readers = [one for one in self.structure.operators if name in one.inputs]
-        quantising = [one for one in readers if one.kind in ("QuantizeLinear", "QUANTIZE")]
+        readers = [operator for operator in self.structure.operators if name in operator.inputs]
+        quantising = [
+            operator for operator in readers if operator.kind in ("QuantizeLinear", "QUANTIZE")
+        ]
         if len(readers) != 1 or not quantising:
             return None
         return self.structure.grids.get(quantising[0].outputs[0])

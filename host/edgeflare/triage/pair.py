@@ -110,10 +110,10 @@ class Pair:
         """The seeds that are compared: at most 24, evenly spread; 8 of large models."""
         count = len(self.seeds.samples)
         size = sum(file.path.stat().st_size for file in self.files)
-        values = max(sum(one.size for one in self.tensors(model, 0)) for model in self.models)
+        values = max(sum(tensor.size for tensor in self.tensors(model, 0)) for model in self.models)
         is_large = size > _LARGE_BYTES or values > _LARGE_INPUT
         most = min(count, FEWEST_SEEDS if is_large else MOST_SEEDS)
-        return [int(one) for one in np.unique(np.linspace(0, count - 1, most).astype(int))]
+        return [int(place) for place in np.unique(np.linspace(0, count - 1, most).astype(int))]
 
     def tensors(self, model: HostModel, place: int, way: Way | None = None) -> list[NDArray[Any]]:
         """Return what a model's inputs are given for a seed, as stated or in another way."""
@@ -231,28 +231,28 @@ class Pair:
         return [(int(height), int(width)) for height, width in sorted(shapes)]
 
     def score(
-        self, model: HostModel, wanted: Outputs, way: Way, places: Sequence[int]
+        self, model: HostModel, expected: Outputs, way: Way, places: Sequence[int]
     ) -> Callable[[int], float]:
         """Return what tells how well a model that is fed in a way agrees with answers to the first seeds."""
         samples = [self.seeds.samples[place] for place in places]
         rows = [self.seeds.row(place) for place in places]
-        return agreement_with(model, wanted, way, samples, rows)
+        return agreement_with(model, expected, way, samples, rows)
 
 
 def agreement_with(
-    model: HostModel, wanted: Outputs, way: Way, samples: Sequence[Sample], rows: Sequence[int]
+    model: HostModel, expected: Outputs, way: Way, samples: Sequence[Sample], rows: Sequence[int]
 ) -> Callable[[int], float]:
     """Return what tells how well a model that is fed in a way agrees with answers to the first samples."""
 
     def of_first(count: int) -> float:
         try:
-            given = model.answers(samples[:count], way, rows[:count])
+            answers = model.answers(samples[:count], way, rows[:count])
         except ModelError:
             return -np.inf
-        if given is None or not all(np.isfinite(output).all() for output in given):
+        if answers is None or not all(np.isfinite(output).all() for output in answers):
             return -np.inf
-        answers = tuple(output[:count] for output in wanted)
-        pair = (given, answers) if model.side == "original" else (answers, given)
+        first = tuple(output[:count] for output in expected)
+        pair = (answers, first) if model.side == "original" else (first, answers)
         return least_agreement(*pair)
 
     return of_first

@@ -42,8 +42,8 @@ def triage_apart(
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise ModelError(f"the triage can't be run: {error}") from error
             if (folder / _RESULT).is_file():
-                found: Triage = of_json(Triage, pickle.loads((folder / _RESULT).read_bytes()))  # noqa: S301
-                return found
+                result: Triage = of_json(Triage, pickle.loads((folder / _RESULT).read_bytes()))  # noqa: S301
+                return result
             check = (folder / _NOW).read_text()
             if not check or check in failed or len(failed) >= _MOST_CRASHES:
                 raise ModelError(f"the triage failed: {how_it_failed(done)}")
@@ -59,5 +59,5 @@ def triage_here(name: str) -> None:
     def begin(check: str) -> None:
         (folder / _NOW).write_text(check)
 
-    found = triage(pair, begin=begin, failed=failed)
-    (folder / _RESULT).write_bytes(pickle.dumps(as_json(found)))
+    result = triage(pair, begin=begin, failed=failed)
+    (folder / _RESULT).write_bytes(pickle.dumps(as_json(result)))

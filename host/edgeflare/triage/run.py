@@ -18,21 +18,20 @@ import numpy as np
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
+from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
+from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (
     exchanged_classes,
     exchanged_inputs,
     exchanged_outputs,
 )
-from edgeflare.triage.checks.feeding import device_feeds, feeds, input_range, same_tensor
+from edgeflare.triage.checks.feeding import feeds, input_range, same_tensor
 from edgeflare.triage.checks.form import forms
 from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule
 from edgeflare.triage.checks.kernels import kernels
 from edgeflare.triage.checks.labels import labels
 from edgeflare.triage.checks.layers import layers
-from edgeflare.triage.checks.levels import output_scale
-from edgeflare.triage.checks.reference import is_below_reference, reference
 from edgeflare.triage.checks.usable import (
-    device_answers,
     repeats,
     training_mode,
     unusable_values,
@@ -109,7 +108,7 @@ def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
-    order = tuple(replace(one, evidence=_plain(one.evidence)) for one in ranked(pair.causes))
+    order = tuple(replace(cause, evidence=_plain(cause.evidence)) for cause in ranked(pair.causes))
     usable = not pair.is_unusable
     agreement = pair.agreement if usable and np.isfinite(pair.agreement) else None
     agrees = (
@@ -140,9 +139,9 @@ def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
 def _plain(value: Any) -> Any:
     """Return evidence as JSON has it: numbers that aren't finite are None."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value

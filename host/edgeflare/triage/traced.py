@@ -40,8 +40,8 @@ class Traced:
     @property
     def moves(self) -> bool:
         """Whether it changes between seeds; one that doesn't is a constant."""
-        first, *others = self.orders[0]
-        return not others or any(not np.array_equal(first, other) for other in others)
+        first, *rest = self.orders[0]
+        return not rest or any(not np.array_equal(first, values) for values in rest)
 
 
 def traced(
@@ -51,35 +51,38 @@ def traced(
 
     `ordered`: in the orders of axes that another framework may use, too. Raises ModelError.
     """
-    found: dict[str, Traced] = {}
+    floats: dict[str, Traced] = {}
     for tensors in inputs:
         for name, value in structure.trace(tensors):
             if value.dtype.kind == "f" and value.size > 1:
-                _add(found.setdefault(name, Traced(value.size)), value, structure, ordered=ordered)
+                _add(floats.setdefault(name, Traced(value.size)), value, structure, ordered=ordered)
     seeds = len(inputs)
     return {
-        name: one
-        for name, one in found.items()
-        if len(one.shapes) == 1 and len(one.orders[0]) == seeds
+        name: tensor
+        for name, tensor in floats.items()
+        if len(tensor.shapes) == 1 and len(tensor.orders[0]) == seeds
     }
 
 
-def _add(one: Traced, value: NDArray[Any], structure: ModelStructure, *, ordered: bool) -> None:
-    is_new = not one.shapes
-    one.shapes.add(value.shape)
-    if len(one.shapes) > 1:
+def _add(tensor: Traced, value: NDArray[Any], structure: ModelStructure, *, ordered: bool) -> None:
+    is_new = not tensor.shapes
+    tensor.shapes.add(value.shape)
+    if len(tensor.shapes) > 1:
         return
     with np.errstate(all="ignore"):
-        one.bounds = min(one.bounds[0], float(value.min())), max(one.bounds[1], float(value.max()))
+        tensor.bounds = (
+            min(tensor.bounds[0], float(value.min())),
+            max(tensor.bounds[1], float(value.max())),
+        )
     axis = value.ndim - 1 if structure.channels_last or value.ndim != 4 else 1
     for place, axes in enumerate(_orders(value.ndim) if ordered else [tuple(range(value.ndim))]):
         if is_new:
-            one.orders.append([])
+            tensor.orders.append([])
             index = np.arange(value.shape[axis]).reshape(
                 [-1 if at == axis else 1 for at in range(value.ndim)]
             )
-            one.channels.append(_kept(np.broadcast_to(index, value.shape).transpose(axes)))
-        one.orders[place].append(_kept(value.transpose(axes)).astype(np.float64))
+            tensor.channels.append(_kept(np.broadcast_to(index, value.shape).transpose(axes)))
+        tensor.orders[place].append(_kept(value.transpose(axes)).astype(np.float64))
 
 
 def _orders(axes: int) -> Iterator[tuple[int, ...]]:
@@ -108,18 +111,18 @@ def best_matches(
     `balanced`: values are divided by the spread of their channel in the original, for integers.
     """
     by_size: dict[int, list[tuple[str, Flat, Flat]]] = {}
-    for name, one in original.items():
-        for values, channels in zip(one.orders, one.channels, strict=True):
+    for name, tensor in original.items():
+        for values, channels in zip(tensor.orders, tensor.channels, strict=True):
             joined = np.concatenate(values)
             weights = _weights(joined, np.tile(channels, len(values)), balanced=balanced)
-            by_size.setdefault(one.size, []).append((name, joined, weights))
-    found = {}
-    for name, one in deployed.items():
-        own = np.concatenate(one.orders[0])
-        candidates = by_size.get(one.size, [])
+            by_size.setdefault(tensor.size, []).append((name, joined, weights))
+    matches = {}
+    for name, tensor in deployed.items():
+        own = np.concatenate(tensor.orders[0])
+        candidates = by_size.get(tensor.size, [])
         if candidates and np.isfinite(own).all() and own.std() >= _STILL:
-            found[name] = _best(own, candidates, balanced=balanced)
-    return found
+            matches[name] = _best(own, candidates, balanced=balanced)
+    return matches
 
 
 def _weights(values: Flat, channels: NDArray[np.int64], *, balanced: bool) -> Flat:
@@ -134,8 +137,8 @@ def _weights(values: Flat, channels: NDArray[np.int64], *, balanced: bool) -> Fl
 def _best(
     values: Flat, candidates: Sequence[tuple[str, Flat, Flat]], *, balanced: bool
 ) -> tuple[float, str]:
-    rows = np.stack([one for _, one, _ in candidates])
-    weights = np.stack([one for _, _, one in candidates])
+    rows = np.stack([values for _, values, _ in candidates])
+    weights = np.stack([weights for _, _, weights in candidates])
     error = (((rows - values) * weights) ** 2).mean(axis=1)
     centred = rows - rows.mean(axis=1, keepdims=True)
     signal = ((centred * weights) ** 2).mean(axis=1)

@@ -89,6 +89,14 @@ def _shrunk(image: Sample, share: float) -> Sample:
     return image if image.shape[:2] == size else RULES["bilinear"](image, size)
 
 
+def is_resized(image: Sample, sample: Sample, rule: str) -> bool:
+    """Return whether a sample is what a rule of the input option `resize` makes of an image."""
+    size = sample.shape[0], sample.shape[1]
+    if image.shape[:2] == size:
+        return bool((image == sample).all())
+    return rule in RULES and bool(np.abs(RULES[rule](image, size) - sample.astype(int)).max() <= 1)
+
+
 def _grey(image: Sample, size: tuple[int, int]) -> Sample:
     del size
     level = np.rint(image @ np.array(_GREY)).astype(np.uint8)

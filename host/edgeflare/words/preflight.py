@@ -9,7 +9,6 @@ from edgeflare.types import Issue
 INSTEAD = "the {} model with {} instead of {}"
 BOTH_UNDER_USUAL = "both models under the usual preprocessing"
 MAY_BE_CHANCE = "{}; with only {} this may be chance"
-GOING_ON = "{}; going on, as --allow-disagreement says"
 
 
 def likeliest(seeds: int, flags: str, agreement: float, accuracy: float | None) -> str:

@@ -352,7 +352,7 @@ def ruled_out(found: Triage) -> list[str]:
     """Return what was tried and doesn't fit, with counts."""
     lines = []
     feeds = found.ruled_out.get("feeds")
-    if feeds is not None:
+    if feeds is not None and not found.is_healthy:
         lines.append(
             f"none of {feeds['tried']} ways of feeding brings agreement (best {_db(feeds['best'])}, "
             f"{feeds['needed']:.0f} needed): what is stated is not refuted"

@@ -1,4 +1,4 @@
-"""Real model pairs: found, stopped where the preprocessing is wrong, ties never counted."""
+"""Real model pairs: found, told where the preprocessing is wrong, ties never counted."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 from command import Ran, edgeflare, must_run
 
 from edgeflare.store import Store
+from edgeflare.triage.cause import Triage
 from edgeflare.types import Decision, Status
 
 pytestmark = pytest.mark.shared_data
@@ -52,14 +53,16 @@ def test_most_seeds_of_a_published_pair_lead_to_a_trigger(tmp_path, shared_data,
     ],
     ids=["swapped colours", "missing mean and std", "other scaling", "lenet1 raw"],
 )
-def test_wrong_preprocessing_of_one_model_is_stopped_at_the_start(
+def test_wrong_preprocessing_of_one_model_is_told_and_ends_with_2(
     tmp_path: Path, shared_data: Path, side: str, name: str, wrong: list[str]
 ) -> None:
     flags = [word for entry in wrong for word in (side, entry)]
-    ran = run(tmp_path, shared_data, name, "--limit", 50, *flags)
+    ran = run(tmp_path, shared_data, name, "--limit", 50, "--max-queries", 1, *flags)
     assert ran.code == 2, ran.out
-    assert "model pair looks" in ran.sentence
-    assert not (tmp_path / "campaign").exists()
+    with Store.open(tmp_path / "campaign") as store:
+        found = store.result("triage", Triage)
+    assert found is not None
+    assert (found.causes[0].kind, found.causes[0].proof) == ("preprocessing", "corrected")
 
 
 @pytest.mark.slow  # two minutes of searches on two cores

@@ -51,3 +51,17 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, which: str) -> None:
     assert ran.code == 2
     assert "none.onnx" in ran.sentence
     assert not (tmp_path / "out").exists()
+
+
+def test_answers_that_depend_on_the_rule_for_resizing_are_remarked(tmp_path: Path) -> None:
+    images = np.load(DEMO / "seeds.npz")["images"][:16]
+    large = np.zeros((16, 4 * images.shape[1], 4 * images.shape[2]), np.uint8)
+    large[:, 2::4, 2::4] = images.reshape(large[:, 2::4, 2::4].shape)  # what "nearest" takes
+    (tmp_path / "large").mkdir()
+    for number, image in enumerate(large):
+        cv2.imwrite(str(tmp_path / "large" / f"{number}.png"), image)
+    ran = check(tmp_path, "--resize", "nearest", "--json", seeds=tmp_path / "large")
+    remark = next(each for each in ran.json["remarks"] if each["kind"] == "resize-rule")
+    assert remark["evidence"]["stated"] == "nearest"
+    assert remark["evidence"]["changed"] > 3
+    assert ran.json["causes"] == []

@@ -18,7 +18,7 @@ from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import EdgeFlareError
-from edgeflare.models import AnswerReader, OriginalModel
+from edgeflare.models import AnswerReader, InputSpec, OriginalModel
 from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
@@ -26,7 +26,7 @@ from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, s
 from edgeflare.triage.cause import CORRECTED, Cause
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
-from edgeflare.words.preflight import GOING_ON, MAY_BE_CHANCE, sentence
+from edgeflare.words.preflight import MAY_BE_CHANCE, sentence
 
 if TYPE_CHECKING:
     from edgeflare.campaign.fleet import Fleet  # reports need nothing that opens devices
@@ -39,6 +39,8 @@ OBJECTS_LIMIT = 0.12
 21 to 23 % with another colour order or scaling."""
 _OF_STATEMENTS = ("another-model", "interface", "labels", "preprocessing")
 """Kinds of causes that come of what is stated of the pair: with them its answers can't be compared."""
+_VALUES = ("color", "scale", "mean", "std", "orientation", "clip")
+"""What of a spec decides which values a model gets of an image."""
 _CLEAR = 0.05
 """The margin of a difference of detections that counts as clear: nearer ones come of rounding."""
 _MANY_OBJECTS = 100
@@ -93,7 +95,7 @@ class SeedFigures(NamedTuple):
 class PairAnswers:
     """Both models' answers to the seeds, as the checks see them.
 
-    `unusable`: which model's answers tell nothing. `allow`: the user goes on with a pair that
+    `unusable`: which model's answers tell nothing. `allow`: the user accepts a pair that
     disagrees.
     """
 
@@ -182,7 +184,7 @@ def pair_issues(pair: PairAnswers) -> list[Issue]:
 def check_pair(pair: PairAnswers) -> tuple[list[str], str]:
     """Check both models' answers on the seeds; return notices, and what is wrong with the pair.
 
-    "": nothing is, there are too few seeds to tell, or the user goes on all the same.
+    "": nothing is, there are too few seeds to tell, or the user accepts it.
     """
     issues = pair_issues(pair)
     notices = [sentence(issue) for issue in issues if issue.severity == "note"]
@@ -193,7 +195,7 @@ def check_pair(pair: PairAnswers) -> tuple[list[str], str]:
     if len(pair.seeds) < MINIMUM_SEEDS:
         return [*notices, MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))], ""
     if pair.allow:
-        return [*notices, GOING_ON.format(text)], ""
+        return [*notices, text], ""
     return notices, "; ".join([*(problem.words for problem in pair.unusable), text])
 
 
@@ -267,7 +269,8 @@ class Preflight:
             if saturated := self._saturation(replica, names, reader):
                 self.reporter.notice(where + sentence(saturated))
             checked.append(replica)
-        first = self._triaged() if wrong or self._is_off() else None
+        is_triaged = wrong or self._are_fed_otherwise() or self._is_off()
+        first = self._triaged() if is_triaged else None
         is_stated = (
             first is not None and first.kind in _OF_STATEMENTS and first.strength >= CORRECTED
         )
@@ -275,6 +278,13 @@ class Preflight:
             causes = [] if first is None else [triage_words.sentence(first)]
             self.store.state.disagreement = "; ".join([*wrong, *causes])
         self.store.state.checked = checked
+
+    def _are_fed_otherwise(self) -> bool:
+        """Whether images enter the two models as other values: one of the statements may be wrong."""
+        first, second = (side.spec for side in self.sides)
+        if not isinstance(first, InputSpec) or not isinstance(second, InputSpec):
+            return False
+        return any(getattr(first, name) != getattr(second, name) for name in _VALUES)
 
     def _is_off(self) -> bool:
         """Whether the answers agree worse than those of healthy pairs of these files do."""
@@ -320,8 +330,6 @@ class Preflight:
         step, first = triage_words.next_step(found), next(iter(found.causes), None)
         told = triage_words.headline(found)
         told += "" if first is None else f": {triage_words.sentence(first)}"
-        if self.config.allow_disagreement:
-            told = GOING_ON.format(told)
         self.reporter.notice(capitalized(told) + (f"; next: {step}" if step else ""))
         return first
 

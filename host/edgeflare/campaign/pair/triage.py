@@ -8,16 +8,19 @@ import numpy as np
 
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.settings.config import CampaignConfig
-from edgeflare.campaign.settings.models import ModelConfig
+from edgeflare.campaign.settings.models import ModelConfig, SeedsConfig
 from edgeflare.devices import runtime_for
-from edgeflare.errors import EdgeFlareError, UsageError
+from edgeflare.errors import EdgeFlareError, SeedError, UsageError
 from edgeflare.models import ONE_INPUT, OriginalModel, TensorInfo, spec_from_json
+from edgeflare.seeds import open_seeds
 from edgeflare.seeds.images import orientation
 from edgeflare.store import SeedRecord, Store
 from edgeflare.triage.cause import Triage
 from edgeflare.triage.model import ModelFile
 from edgeflare.triage.pair import PairSeeds
 from edgeflare.triage.process import triage_apart
+from edgeflare.triage.ways import is_resized
+from edgeflare.types import Sample
 
 _ON_HOST = {"tensorrt": "onnx"}
 """What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
@@ -33,6 +36,7 @@ _ORIENTATIONS = {
 }
 """How an image that an EXIF tag turns is stored, beside the upright one."""
 _HEADER = 1 << 18
+_MOST_BYTES = 512 << 20
 
 
 def runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
@@ -65,7 +69,9 @@ def triage_campaign(store: Store, config: CampaignConfig) -> Triage:
         _file("original", config.original, models["original"], original, config.original.options),
         _file("deployed", config.deployed, models["deployed"], here, {}),
     )
-    seeds = _seeds(store, config)
+    seeds, resize = _seeds(store, config)
+    if resize is not None:
+        files = files[0].resizing(resize), files[1].resizing(resize)
     if not seeds.samples:
         raise UsageError(f"{store.folder} has no seed that both models answered")
     kind = models["original"]["output"]["answers"]
@@ -92,20 +98,51 @@ def _file(
     return ModelFile(side, config.path, runtime, dict(options), spec, given, tuple(names))
 
 
-def _seeds(store: Store, config: CampaignConfig) -> PairSeeds:
-    """Return at most 120 labelled seeds, or 32, evenly spread over those that both models answered."""
+def _seeds(store: Store, config: CampaignConfig) -> tuple[PairSeeds, str | None]:
+    """Return at most 120 labelled seeds, or 32, evenly spread over those that both models answered.
+
+    Images are as their files have them, where the campaign resized them by the rule that is returned,
+    so that other rules can be tried.
+    """
     answered = [seed for seed in store.seeds() if seed.outputs is not None]
     is_labelled = any(seed.label is not None for seed in answered)
     most = min(len(answered), _MOST_LABELLED if is_labelled else _MOST)
     places = np.unique(np.linspace(0, max(0, len(answered) - 1), most).astype(int))
     chosen = [answered[int(place)] for place in places]
     rows = store.state.seed_rows
-    return PairSeeds(
-        [store.get_sample(seed.sample) for seed in chosen],
+    samples = [store.get_sample(seed.sample) for seed in chosen]
+    images = _images_of_files(chosen, samples, config.seeds)
+    seeds = PairSeeds(
+        samples if images is None else images,
         [-1 if seed.label is None else seed.label for seed in chosen] if is_labelled else [],
         [rows.get(seed.id, 0) for seed in chosen] if rows else [],
         orientations=_orientations(chosen, config.seeds.path),
     )
+    return seeds, None if images is None else config.seeds.resize
+
+
+def _images_of_files(
+    seeds: Sequence[SeedRecord], samples: Sequence[Sample], settings: SeedsConfig
+) -> list[Sample] | None:
+    """Return the images before they were resized; None where they weren't, are too large together, or
+    their files give other samples now.
+    """
+    rule = settings.resize
+    if rule is None:
+        return None
+    images: list[Sample] = []
+    for seed, sample in zip(seeds, samples, strict=True):
+        channels = sample.shape[2]
+        try:
+            source = open_seeds(settings.path / seed.id, size=None, channels=channels)
+            image = next(iter(source)).sample
+        except (SeedError, StopIteration):
+            return None
+        images.append(image)
+        size = sum(one.nbytes for one in images)
+        if not is_resized(image, sample, rule) or size > _MOST_BYTES:
+            return None
+    return images
 
 
 def _orientations(seeds: Sequence[SeedRecord], folder: Path) -> dict[int, str]:

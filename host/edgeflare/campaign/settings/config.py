@@ -427,7 +427,7 @@ class CampaignConfig(Section):
         examples=["float.tflite"],
     )
     allow_disagreement: Annotated[bool, Flag("--allow-disagreement", panel=SEARCH)] = Field(
-        default=False, description="Go on though the pair looks wrong."
+        default=False, description="End with code 0 though the pair looks wrong."
     )
 
     @model_validator(mode="before")

@@ -44,7 +44,7 @@ class Grid(NamedTuple):
     @property
     def range(self) -> tuple[float, float]:
         """The least and the largest real value."""
-        least, largest = ((one - self.zero_point) * self.scale for one in self.integers)
+        least, largest = ((integer - self.zero_point) * self.scale for integer in self.integers)
         return least, largest
 
     def quantized(self, values: Values) -> NDArray[Any]:
@@ -147,7 +147,7 @@ class KeepsState(Protocol):
     """A structure whose file may keep values from one inference to the next."""
 
     def one_after_the_other(
-        self, given: Iterable[Sequence[NDArray[Any]]]
+        self, runs: Iterable[Sequence[NDArray[Any]]]
     ) -> Iterator[list[NDArray[Any]]]:
         """Yield the raw outputs for each input, without a reset between them."""
 
@@ -225,7 +225,7 @@ class ModelGraph(ModelStructure):
         return name
 
     @abstractmethod
-    def read(self, given: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:
+    def read(self, tensor: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:
         """Return tensors' real values, and the raw output under `output`, for one input tensor.
 
         Raises ModelError where the runtime can't run the model in this way.
@@ -245,14 +245,14 @@ class ModelGraph(ModelStructure):
         `OnnxGraph.probe`. No more than the tensors of one input are held. Raises UsageError for a
         name that is no tensor which depends on the input; the probe raises ModelError as `read`.
         """
-        wanted = self._checked(names)
+        checked = self._checked(names)
 
-        def run(given: NDArray[Any]) -> Probed:
-            values = self.read(given, wanted)
+        def run(tensor: NDArray[Any]) -> Probed:
+            values = self.read(tensor, checked)
             output = values[self.output]
             if self.output in self.grids:
                 values = {**values, self.output: self.grids[self.output].real(output)}
-            return Probed({name: _by_last_axis(values[name]) for name in wanted}, output)
+            return Probed({name: _by_last_axis(values[name]) for name in checked}, output)
 
         return run
 
@@ -263,25 +263,28 @@ class ModelGraph(ModelStructure):
 
     def _checked(self, names: Iterable[str]) -> list[str]:
         """Return names, each once. Raises UsageError for those that `operations` don't make."""
-        wanted = list(dict.fromkeys(names))
-        known = {self.input, *(name for one in self.operations for name in one.outputs)}
-        unknown = [name for name in wanted if name not in known]
+        probed = list(dict.fromkeys(names))
+        tensors = {
+            self.input,
+            *(name for operation in self.operations for name in operation.outputs),
+        }
+        unknown = [name for name in probed if name not in tensors]
         if unknown:
-            names = [name for one in self.operations for name in one.outputs]
+            names = [name for operation in self.operations for name in operation.outputs]
             raise UsageError(
                 f"the model has no tensor {unknown[0]!r} that depends on its input: name tensors "
                 f"as the model's file does, {first_of(names)}"
             )
-        return wanted
+        return probed
 
     def copies(self) -> list[list[str]]:
         """Return the tensors in order, each with those that hold the same, but for rounding."""
         groups = {self.input: [self.input]}
-        for one in self.operations:
-            for name in one.outputs:
-                groups[name] = groups[one.inputs[0]] if one.kind in ROUNDING else []
+        for operation in self.operations:
+            for name in operation.outputs:
+                groups[name] = groups[operation.inputs[0]] if operation.kind in ROUNDING else []
                 groups[name].append(name)
-        return list({id(one): one for one in groups.values()}.values())
+        return list({id(group): group for group in groups.values()}.values())
 
     def part_after(
         self, names: Collection[str]
@@ -291,7 +294,7 @@ class ModelGraph(ModelStructure):
         It is the tensors that it starts at, and the operators in their order. They don't suffice
         where the output depends on the input past them as well.
         """
-        makers = {name: one for one in self.operations for name in one.outputs}
+        makers = {name: operation for operation in self.operations for name in operation.outputs}
         needed, used, open_names = set(), set(), [self.output]
         while open_names:
             name = open_names.pop()
@@ -304,7 +307,7 @@ class ModelGraph(ModelStructure):
                 open_names += makers[name].inputs
         return (
             tuple(name for name in names if name in used),
-            [one for one in self.operations if one in needed],
+            [operation for operation in self.operations if operation in needed],
         )
 
 
@@ -315,19 +318,19 @@ def _by_last_axis(values: Values) -> UnitActivations:
 
 
 def of_activations(
-    operations: Iterable[Operation], given: Collection[str], output: str, whose: str
+    operations: Iterable[Operation], entering: Collection[str], output: str, whose: str
 ) -> tuple[Operation, ...]:
-    """Return operators with the tensors alone that depend on the inputs `given`; the others not.
+    """Return operators with the tensors alone that depend on inputs; the others not.
 
     Raises ModelError where the output doesn't.
     """
-    known, kept = set(given), []
-    for one in operations:
-        inputs = tuple(name for name in one.inputs if name in known)
+    reached, kept = set(entering), []
+    for operation in operations:
+        inputs = tuple(name for name in operation.inputs if name in reached)
         if inputs:
-            outputs = tuple(name for name in one.outputs if name)
-            known.update(outputs)
-            kept.append(one._replace(inputs=inputs, outputs=outputs))
-    if output not in known:
+            outputs = tuple(name for name in operation.outputs if name)
+            reached.update(outputs)
+            kept.append(operation._replace(inputs=inputs, outputs=outputs))
+    if output not in reached:
         raise ModelError(f"output {output!r} of {whose} does not depend on its input")
     return tuple(kept)

@@ -35,64 +35,66 @@ class KerasStructure(ModelStructure):
         self._path = path
         self._model = self._keras.models.load_model(path, compile=False)
         try:
-            made = {id(one.output): one.name for one in self._model.layers}
+            makers = {id(layer.output): layer.name for layer in self._model.layers}
         except (AttributeError, ValueError) as error:
             raise ModelError(f"the layers of {path.name} have no graph: {reason(error)}") from error
-        self._layers = [one for one in self._model.layers if type(one).__name__ != "InputLayer"]
-        self.inputs = [self._named(one, made) for one in self._model.inputs]
-        self.outputs = [self._named(one, made) for one in self._model.outputs]
+        self._layers = [
+            layer for layer in self._model.layers if type(layer).__name__ != "InputLayer"
+        ]
+        self.inputs = [self._named(tensor, makers) for tensor in self._model.inputs]
+        self.outputs = [self._named(tensor, makers) for tensor in self._model.outputs]
         self.grids = {}
 
-    def _named(self, tensor: Any, made: Mapping[int, str]) -> str:
-        return made.get(id(tensor), str(tensor.name))
+    def _named(self, tensor: Any, makers: Mapping[int, str]) -> str:
+        return makers.get(id(tensor), str(tensor.name))
 
     @cached_property
     def operators(self) -> list[Operator]:
         """All layers but those of the inputs."""
-        made = {id(one.output): one.name for one in self._model.layers}
-        found = []
+        makers = {id(layer.output): layer.name for layer in self._model.layers}
+        operators = []
         for layer in self._layers:
-            given = layer.input if isinstance(layer.input, list | tuple) else [layer.input]
+            tensors = layer.input if isinstance(layer.input, list | tuple) else [layer.input]
             config = layer.get_config()
-            found.append(
+            operators.append(
                 Operator(
                     type(layer).__name__,
                     str(layer.name),
                     (
-                        *(self._named(one, made) for one in given),
-                        *(f"{layer.name}/{one.name}" for one in layer.weights),
+                        *(self._named(tensor, makers) for tensor in tensors),
+                        *(f"{layer.name}/{weight.name}" for weight in layer.weights),
                     ),
                     (str(layer.name),),
                     {name: config[name] for name in _SHOWN if name in config},
                 )
             )
-        return found
+        return operators
 
     @cached_property
     def constants(self) -> dict[str, Values]:
         """The weights of all layers."""
         return {
-            f"{layer.name}/{one.name}": np.asarray(
-                self._keras.ops.convert_to_numpy(one.value), np.float32
+            f"{layer.name}/{weight.name}": np.asarray(
+                self._keras.ops.convert_to_numpy(weight.value), np.float32
             )
             for layer in self._layers
-            for one in layer.weights
+            for weight in layer.weights
         }
 
     @cached_property
     def formats(self) -> frozenset[str]:
         """The dtypes of weights that are rounded, and "float32"."""
-        kinds = {str(one.dtype) for one in self._model.weights}
+        kinds = {str(weight.dtype) for weight in self._model.weights}
         return frozenset({"float32", *kinds.intersection(("float16", "bfloat16", "int8"))})
 
     @cached_property
     def _tracing(self) -> Any:
-        return self._keras.Model(self._model.inputs, [one.output for one in self._layers])
+        return self._keras.Model(self._model.inputs, [layer.output for layer in self._layers])
 
     def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:  # noqa: D102
-        given = list(tensors) if len(tensors) > 1 else tensors[0]
+        fed = list(tensors) if len(tensors) > 1 else tensors[0]
         try:
-            values = self._tracing(given, training=False)
+            values = self._tracing(fed, training=False)
         except (RuntimeError, ValueError, TypeError) as error:
             raise ModelError(
                 f"the tensors of {self._path.name} can't be read: {reason(error)}"

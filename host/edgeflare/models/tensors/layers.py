@@ -46,19 +46,23 @@ def default_layers(graph: ModelGraph) -> tuple[str, ...]:
     and flatten, so pooling and softmax, too, and convolutions beside their activations.
     """
     readers = _readers(graph)
-    found: dict[str, None] = {}
-    for one in graph.operations:
-        name = one.outputs[0]
-        if one.activated or one.kind in ACTIVATIONS:
-            found[_product_with_gate(one, readers) or name] = None
-        elif one.kind in WEIGHTED and len(one.inputs) == 1 and not _is_activated(name, readers):
-            found[_with_bias(name, readers)] = None
-    if not found:
+    units: dict[str, None] = {}
+    for operation in graph.operations:
+        name = operation.outputs[0]
+        if operation.activated or operation.kind in ACTIVATIONS:
+            units[_product_with_gate(operation, readers) or name] = None
+        elif (
+            operation.kind in WEIGHTED
+            and len(operation.inputs) == 1
+            and not _is_activated(name, readers)
+        ):
+            units[_with_bias(name, readers)] = None
+    if not units:
         raise UsageError(
             "the model has no activation, convolution or dense operator that is known here: name "
             "the tensors that count as layers"
         )
-    return tuple(found)
+    return tuple(units)
 
 
 def penultimate_layer(graph: ModelGraph) -> str:
@@ -82,25 +86,25 @@ def pre_activation_layers(graph: ModelGraph) -> tuple[str, ...]:
     normalisation.
     """
     readers = _readers(graph)
-    found = {
-        _with_bias(one.outputs[0], readers): None
-        for one in graph.operations
-        if one.kind in WEIGHTED and len(one.inputs) == 1
+    units = {
+        _with_bias(operation.outputs[0], readers): None
+        for operation in graph.operations
+        if operation.kind in WEIGHTED and len(operation.inputs) == 1
     }
-    if not found:
+    if not units:
         raise UsageError(
             "the model has no convolution or dense operator that is known here: name the tensors "
             "that count as layers"
         )
-    return tuple(found)
+    return tuple(units)
 
 
 def _readers(graph: ModelGraph) -> dict[str, list[Operation]]:
     """Return the operators that read each tensor."""
     readers: dict[str, list[Operation]] = {}
-    for one in graph.operations:
-        for name in one.inputs:
-            readers.setdefault(name, []).append(one)
+    for operation in graph.operations:
+        for name in operation.inputs:
+            readers.setdefault(name, []).append(operation)
     return readers
 
 
@@ -108,23 +112,23 @@ def _product_with_gate(gate: Operation, readers: Mapping[str, Sequence[Operation
     """Return the product of a gate and its own input, None where there is none."""
     if gate.kind not in _GATES:
         return None
-    wanted = {gate.inputs[0], gate.outputs[0]}
-    for one in readers.get(gate.outputs[0], ()):
-        if one.kind in _PRODUCTS and set(one.inputs) == wanted:
-            return one.outputs[0]
+    products = {gate.inputs[0], gate.outputs[0]}
+    for operation in readers.get(gate.outputs[0], ()):
+        if operation.kind in _PRODUCTS and set(operation.inputs) == products:
+            return operation.outputs[0]
     return None
 
 
 def _is_activated(name: str, readers: Mapping[str, Sequence[Operation]]) -> bool:
     """Whether an activation function reads a tensor, or what is only moved, scaled or added to."""
-    left, seen = [name], {name}
-    while left:
-        for one in readers.get(left.pop(), ()):
-            if one.activated or one.kind in ACTIVATIONS:
+    to_visit, seen = [name], {name}
+    while to_visit:
+        for operation in readers.get(to_visit.pop(), ()):
+            if operation.activated or operation.kind in ACTIVATIONS:
                 return True
-            if one.kind in _BETWEEN and one.outputs[0] not in seen:
-                seen.add(one.outputs[0])
-                left.append(one.outputs[0])
+            if operation.kind in _BETWEEN and operation.outputs[0] not in seen:
+                seen.add(operation.outputs[0])
+                to_visit.append(operation.outputs[0])
     return False
 
 

@@ -58,10 +58,12 @@ def _in_onnx(path: Path) -> Iterator[bool]:
     graphs = [model.graph, *model.functions]
     while graphs:
         graph = graphs.pop()
-        yield from (names.get(one.data_type) in _SMALL for one in getattr(graph, "initializer", ()))
-        for one in getattr(graph, "input", ()):
-            if not isinstance(one, str):  # a function's are names
-                yield names.get(one.type.tensor_type.elem_type) in _HALF
+        yield from (
+            names.get(tensor.data_type) in _SMALL for tensor in getattr(graph, "initializer", ())
+        )
+        for tensor in getattr(graph, "input", ()):
+            if not isinstance(tensor, str):  # a function's are names
+                yield names.get(tensor.type.tensor_type.elem_type) in _HALF
         for node in graph.node:
             yield node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear")
             for attribute in node.attribute:

@@ -81,21 +81,24 @@ class OnnxGraph(ModelGraph):
             why = "" if type(error).__name__ == "DecodeError" else f": {reason(error)}"
             raise ModelError(f"{path.name} is no ONNX file that can be read{why}") from error
         graph = self._model.graph
-        self._constants = {one.name: one for one in graph.initializer}
+        self._constants = {tensor.name: tensor for tensor in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].HasField("t"):
                 self._constants[node.output[0]] = node.attribute[0].t
-        self.inputs = [one.name for one in graph.input if one.name not in self._constants]
-        self.outputs = [one.name for one in graph.output]
+        self.inputs = [tensor.name for tensor in graph.input if tensor.name not in self._constants]
+        self.outputs = [tensor.name for tensor in graph.output]
         self.output = output or self.outputs[0]
         self._nodes = list(graph.node)
         for node in self._nodes:
-            if any(one.HasField("g") for one in node.attribute):
+            if any(attribute.HasField("g") for attribute in node.attribute):
                 raise ModelError(
                     f"{path.name} has an operator with a graph of its own ({node.op_type})"
                 )
         self.operations = of_activations(
-            (Operation(one.op_type, tuple(one.input), tuple(one.output)) for one in self._nodes),
+            (
+                Operation(node.op_type, tuple(node.input), tuple(node.output))
+                for node in self._nodes
+            ),
             self.inputs,
             self.output,
             path.name,
@@ -115,9 +118,9 @@ class OnnxGraph(ModelGraph):
                 tuple(node.input),
                 tuple(node.output),
                 {
-                    one.name: _plain(value(one))
-                    for one in node.attribute
-                    if one.type != self._onnx.AttributeProto.TENSOR
+                    attribute.name: _plain(value(attribute))
+                    for attribute in node.attribute
+                    if attribute.type != self._onnx.AttributeProto.TENSOR
                 },
             )
             for node in self._nodes
@@ -142,21 +145,21 @@ class OnnxGraph(ModelGraph):
             or node.op_type.endswith("Integer")
             for node in self._nodes
         )
-        found = {"float32"}
+        formats = {"float32"}
         for tensor in self._constants.values():
             dtype = self._dtype_of(tensor)
             if dtype in _HALF and prod(tensor.dims) > 1:
-                found.add(dtype)
+                formats.add(dtype)
             elif quantising and dtype in _INTEGERS:
-                found.add(_INTEGERS[dtype])
-        if quantising and not found & set(_INTEGERS.values()):
-            found.add("int8")
-        return frozenset(found)
+                formats.add(_INTEGERS[dtype])
+        if quantising and not formats & set(_INTEGERS.values()):
+            formats.add("int8")
+        return frozenset(formats)
 
     @cached_property
     def _weights(self) -> tuple[dict[str, Values], bool]:
         arrays = {name: self._array(tensor) for name, tensor in self._constants.items()}
-        found = {
+        weights = {
             name: array.astype(np.float32)
             for name, array in arrays.items()
             if array.dtype.kind == "f"
@@ -166,11 +169,13 @@ class OnnxGraph(ModelGraph):
             if node.op_type != "DequantizeLinear" or node.input[0] not in arrays:
                 continue
             zero = arrays.get(node.input[2], 0) if len(node.input) > 2 else 0
-            axis = next((one.i for one in node.attribute if one.name == "axis"), 1)
+            axis = next(
+                (attribute.i for attribute in node.attribute if attribute.name == "axis"), 1
+            )
             real, has_scales = on_grid(arrays[node.input[0]], arrays[node.input[1]], zero, axis)
-            found[node.output[0]] = real
+            weights[node.output[0]] = real
             per_channel |= has_scales
-        return found, per_channel
+        return weights, per_channel
 
     def _array(self, tensor: Any) -> NDArray[Any]:
         return np.asarray(self._onnx.numpy_helper.to_array(tensor, str(self._path.parent)))
@@ -179,33 +184,33 @@ class OnnxGraph(ModelGraph):
         return str(self._onnx.TensorProto.DataType.Name(tensor.data_type)).lower()
 
     def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:  # noqa: D102
-        names = [name for one in self.operations for name in one.outputs]
+        names = [name for operation in self.operations for name in operation.outputs]
         if self._tracing is None:
             model = self._onnx.ModelProto()
             model.CopyFrom(self._model)
             del model.graph.output[:]
             model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in names)
             self._tracing = self._session(model)
-        given = dict(zip(self.inputs, tensors, strict=True))
-        found = zip(names, self._run(self._tracing, given), strict=True)
-        for name, value in (*given.items(), *found):
+        fed = dict(zip(self.inputs, tensors, strict=True))
+        values = zip(names, self._run(self._tracing, fed), strict=True)
+        for name, value in (*fed.items(), *values):
             if isinstance(value, np.ndarray):  # not a list of tensors
                 yield name, self._real(name, value)
 
-    def read(self, given: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:  # noqa: D102
-        wanted = sorted({*names, self.output} - {self.input})
-        if self._reading[0] != wanted:
+    def read(self, tensor: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:  # noqa: D102
+        probed = sorted({*names, self.output} - {self.input})
+        if self._reading[0] != probed:
             model = self._onnx.ModelProto()
             model.CopyFrom(self._model)
             del model.graph.output[:]
-            model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in wanted)
-            self._reading = (wanted, self._session(model))
-        values = dict(zip(wanted, self._run(self._reading[1], {self.input: given}), strict=True))
-        found = {name: self._real(name, value) for name, value in values.items()}
-        found[self.output] = values[self.output]
+            model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in probed)
+            self._reading = (probed, self._session(model))
+        values = dict(zip(probed, self._run(self._reading[1], {self.input: tensor}), strict=True))
+        activations = {name: self._real(name, value) for name, value in values.items()}
+        activations[self.output] = values[self.output]
         if self.input in names:
-            found[self.input] = given
-        return found
+            activations[self.input] = tensor
+        return activations
 
     def probe(self, names: Iterable[str]) -> Probe:
         """Return what computes the activations of tensors by units, one input after the other.
@@ -215,18 +220,18 @@ class OnnxGraph(ModelGraph):
         out. Raises UsageError and ModelError as `ModelGraph.probe`; ModelError, too, where the tensor has no axis
         for units, or the runtime can't run the model with its probes.
         """
-        wanted = self._checked(names)
+        probed = self._checked(names)
         model = self._onnx.ModelProto()
         model.CopyFrom(self._model)
-        opsets = [one for one in model.opset_import if one.domain in ("", "ai.onnx")]
+        opsets = [opset for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
         opset = opsets[0].version if opsets else _AXES_ARE_INPUT
         if not opsets:
             model.opset_import.append(self._onnx.helper.make_opsetid("", opset))
         results = [self.output]
-        for place, name in enumerate(wanted):
-            nodes, made = self._reducing(name, f"{_PROBE}.{place}", opset)
+        for place, name in enumerate(probed):
+            nodes, reduced = self._reducing(name, f"{_PROBE}.{place}", opset)
             model.graph.node.extend(nodes)
-            results += made
+            results += reduced
         if opset >= _AXES_ARE_INPUT:
             model.graph.initializer.extend(
                 self._onnx.numpy_helper.from_array(np.array([axis]), f"{_PROBE}.axis{axis}")
@@ -235,17 +240,19 @@ class OnnxGraph(ModelGraph):
         del model.graph.output[:]
         model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in results)
         session = self._session(model)
-        grids = [self.grids[name] if name in self._integers else None for name in wanted]
+        grids = [self.grids[name] if name in self._integers else None for name in probed]
 
-        def run(given: NDArray[Any]) -> Probed:
-            output, *values = self._run(session, {self.input: given})
-            found = {}
-            for place, (name, grid) in enumerate(zip(wanted, grids, strict=True)):
+        def run(tensor: NDArray[Any]) -> Probed:
+            output, *values = self._run(session, {self.input: tensor})
+            activations = {}
+            for place, (name, grid) in enumerate(zip(probed, grids, strict=True)):
                 means, least, largest = values[3 * place : 3 * place + 3]
                 if grid is not None:
-                    means, least, largest = (grid.real(one) for one in (means, least, largest))
-                found[name] = UnitActivations(means, float(least.min()), float(largest.max()))
-            return Probed(found, output)
+                    means, least, largest = (
+                        grid.real(integers) for integers in (means, least, largest)
+                    )
+                activations[name] = UnitActivations(means, float(least.min()), float(largest.max()))
+            return Probed(activations, output)
 
         return run
 
@@ -259,13 +266,13 @@ class OnnxGraph(ModelGraph):
             node("Cast", [name], [real], to=self._onnx.TensorProto.FLOAT),
             node("Flatten", [real], [rows], axis=-1 if last else 2),
         ]
-        made = [f"{prefix}.{kind}" for kind in _REDUCTIONS]
-        for kind, output in zip(_REDUCTIONS, made, strict=True):
+        outputs = [f"{prefix}.{kind}" for kind in _REDUCTIONS]
+        for kind, output in zip(_REDUCTIONS, outputs, strict=True):
             if opset >= _AXES_ARE_INPUT:
                 nodes.append(node(kind, [rows, f"{_PROBE}.axis{axis}"], [output], keepdims=0))
             else:
                 nodes.append(node(kind, [rows], [output], axes=[axis], keepdims=0))
-        return nodes, made
+        return nodes, outputs
 
     def has_units_last(self, name: str) -> bool:  # noqa: D102
         makers = {
@@ -279,12 +286,12 @@ class OnnxGraph(ModelGraph):
         part = self.part_after(names)
         if part is None:
             raise UsageError(f"{', '.join(names)} don't suffice to compute {self.output}")
-        made = {name for operation in part[1] for name in operation.outputs}
+        produced = {name for operation in part[1] for name in operation.outputs}
         of_input = {name for operation in self.operations for name in operation.outputs}
         nodes = [
             node
             for node in self._nodes
-            if made & set(node.output) or not of_input & set(node.output)
+            if produced & set(node.output) or not of_input & set(node.output)
         ]
         helper = self._onnx.helper
         dtypes = {name: self._dtype(name) for name in names}
@@ -303,8 +310,8 @@ class OnnxGraph(ModelGraph):
         def run(values: Sequence[Values]) -> NDArray[Any]:
             feeds = {}
             for name, value in zip(names, values, strict=True):
-                given = self.grids[name].quantized(value) if dtypes[name].kind in "iu" else value
-                feeds[name] = given.astype(dtypes[name])
+                stored = self.grids[name].quantized(value) if dtypes[name].kind in "iu" else value
+                feeds[name] = stored.astype(dtypes[name])
             return np.asarray(self._run(session, feeds)[0])
 
         return run
@@ -314,20 +321,20 @@ class OnnxGraph(ModelGraph):
         return np.dtype(self.grids[name].dtype if name in self._integers else np.float32)
 
     def _read_grids(self) -> dict[str, Grid]:
-        found: dict[str, Grid] = {}
+        grids: dict[str, Grid] = {}
         self._integers: set[str] = set()
         for node in self._nodes:
             place = _SCALE_OF_OUTPUT.get(node.op_type)
             if place is not None:
                 grid = self._grid(node.input[place], [*node.input, "", ""][place + 1])
                 if grid is not None:
-                    found[node.output[0]] = grid
+                    grids[node.output[0]] = grid
                     self._integers.add(node.output[0])
-            elif node.op_type in _KEEPING_VALUES and node.input[0] in found:
-                found.update((name, found[node.input[0]]) for name in node.output if name)
+            elif node.op_type in _KEEPING_VALUES and node.input[0] in grids:
+                grids.update((name, grids[node.input[0]]) for name in node.output if name)
                 if node.op_type != "DequantizeLinear" and node.input[0] in self._integers:
                     self._integers.update(node.output)
-        return found
+        return grids
 
     def _grid(self, scale: str, zero_point: str) -> Grid | None:
         if scale not in self._constants:
@@ -372,4 +379,4 @@ def _plain(value: Any) -> Any:
     """Return an attribute's value with texts in place of bytes."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value

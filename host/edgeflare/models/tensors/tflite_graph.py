@@ -56,84 +56,84 @@ class TFLiteGraph(ModelGraph):
         self._reading = self._interpreter(self._content, preserve=True)
         details = self._reading.get_tensor_details()
         self._indices: dict[str, int] = {}
-        for one in details:
-            name = str(one["name"])
+        for detail in details:
+            name = str(detail["name"])
             if not name or name in self._indices:
-                name = f"{name}#{one['index']}"
-            self._indices[name] = int(one["index"])
+                name = f"{name}#{detail['index']}"
+            self._indices[name] = int(detail["index"])
         self._names = {index: name for name, index in self._indices.items()}
         inputs, outputs = self._reading.get_input_details(), self._reading.get_output_details()
-        self.inputs = [self._names[one["index"]] for one in inputs]
-        self.outputs = [self._names[one["index"]] for one in outputs]
-        chosen = [one["index"] for one in outputs if output in (None, str(one["name"]))]
-        if not chosen:
+        self.inputs = [self._names[detail["index"]] for detail in inputs]
+        self.outputs = [self._names[detail["index"]] for detail in outputs]
+        counted = [detail["index"] for detail in outputs if output in (None, str(detail["name"]))]
+        if not counted:
             raise ModelError(f"{path.name} has no output {output!r}")
-        self.output = self._names[chosen[0]]
+        self.output = self._names[counted[0]]
         self.grids = {
-            self._names[one["index"]]: Grid(
-                float(one["quantization_parameters"]["scales"][0]),
-                int(one["quantization_parameters"]["zero_points"][0]),
-                np.dtype(one["dtype"]).name,
+            self._names[detail["index"]]: Grid(
+                float(detail["quantization_parameters"]["scales"][0]),
+                int(detail["quantization_parameters"]["zero_points"][0]),
+                np.dtype(detail["dtype"]).name,
             )
-            for one in details
-            if len(one["quantization_parameters"]["scales"]) == 1
-            and np.dtype(one["dtype"]).kind in "iu"
+            for detail in details
+            if len(detail["quantization_parameters"]["scales"]) == 1
+            and np.dtype(detail["dtype"]).kind in "iu"
         }
         activated = _fused_activations(self._content)
         self.operations = of_activations(
             (
                 Operation(
-                    str(one["op_name"]),
-                    tuple(self._names.get(index, "") for index in one["inputs"]),
-                    tuple(self._names.get(index, "") for index in one["outputs"]),
-                    activated=not activated.isdisjoint(map(int, one["outputs"])),
+                    str(operator["op_name"]),
+                    tuple(self._names.get(index, "") for index in operator["inputs"]),
+                    tuple(self._names.get(index, "") for index in operator["outputs"]),
+                    activated=not activated.isdisjoint(map(int, operator["outputs"])),
                 )
-                for one in self._reading._get_ops_details()
-                if one["op_name"] != DELEGATED
+                for operator in self._reading._get_ops_details()
+                if operator["op_name"] != DELEGATED
             ),
             self.inputs,
             self.output,
             path.name,
         )
-        kept = {*self.inputs, *(name for one in self.operations for name in one.outputs)}
+        kept = {*self.inputs, *(name for operator in self.operations for name in operator.outputs)}
         self.layout = [
-            (name, tuple(int(n) for n in one["shape"]), np.dtype(one["dtype"]))
-            for one in details
-            if (name := self._names[one["index"]]) in kept
+            (name, tuple(int(n) for n in detail["shape"]), np.dtype(detail["dtype"]))
+            for detail in details
+            if (name := self._names[detail["index"]]) in kept
         ]
         self.size = sum(prod(shape) * dtype.itemsize for _, shape, dtype in self.layout)
 
-    def read(self, given: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:  # noqa: D102
+    def read(self, tensor: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:  # noqa: D102
         run = self._reading
         try:
             run.reset_all_variables()
-            run.set_tensor(self._indices[self.input], given)
+            run.set_tensor(self._indices[self.input], tensor)
             run.invoke()
-            found = {name: run.get_tensor(self._indices[name]) for name in {*names, self.output}}
+            values = {name: run.get_tensor(self._indices[name]) for name in {*names, self.output}}
         except (ValueError, RuntimeError) as error:
             raise self._failure(error) from error
-        return {name: self._real(name, value) for name, value in found.items()}
+        return {name: self._real(name, value) for name, value in values.items()}
 
     @cached_property
     def operators(self) -> list[Operator]:
         """All operators, with the numbers of their options."""
         graph = self._model.subgraphs[0]
         kinds = _names_of(self._schema.BuiltinOperator)
-        found = []
-        for place, one in enumerate(graph.operators):
-            code = self._model.operatorCodes[one.opcodeIndex]
+        operators = []
+        for place, operator in enumerate(graph.operators):
+            code = self._model.operatorCodes[operator.opcodeIndex]
             kind = kinds.get(max(code.builtinCode, code.deprecatedBuiltinCode), "CUSTOM")
-            options = {} if one.builtinOptions is None else vars(one.builtinOptions)
-            found.append(
+            options = {} if operator.builtinOptions is None else vars(operator.builtinOptions)
+            operators.append(
                 Operator(
                     kind,
                     f"{kind} {place}",
-                    tuple(self._names[index] for index in one.inputs if index >= 0),
-                    tuple(self._names[index] for index in one.outputs),
+                    tuple(self._names[index] for index in operator.inputs if index >= 0),
+                    tuple(self._names[index] for index in operator.outputs),
                     {name: value for name, value in options.items() if np.isscalar(value)},
                 )
             )
-        return found
+        return operators
 
     @cached_property
     def constants(self) -> dict[str, Values]:
@@ -149,17 +149,17 @@ class TFLiteGraph(ModelGraph):
     def formats(self) -> frozenset[str]:
         """The dtypes of tensors that lie on a grid, and of floats of half precision."""
         kinds = _names_of(self._schema.TensorType)
-        found = {"float32"}
+        formats = {"float32"}
         for tensor in self._model.subgraphs[0].tensors:
             kind = kinds[tensor.type].lower()
             if kind == "float16" or (kind in _INTEGERS and _has_grid(tensor)):
-                found.add(kind)
-        return frozenset(found)
+                formats.add(kind)
+        return frozenset(formats)
 
     @cached_property
     def _weights(self) -> tuple[dict[str, Values], bool]:
         kinds = _names_of(self._schema.TensorType)
-        found: dict[str, Values] = {}
+        weights: dict[str, Values] = {}
         per_channel = False
         for place, tensor in enumerate(self._model.subgraphs[0].tensors):
             data, dtype = self._model.buffers[tensor.buffer].data, kinds[tensor.type].lower()
@@ -169,14 +169,14 @@ class TFLiteGraph(ModelGraph):
             if tensor.shape is not None and array.size == prod(map(int, tensor.shape)):
                 array = array.reshape(tensor.shape)
             if array.dtype.kind == "f":
-                found[self._names[place]] = array.astype(np.float32)
+                weights[self._names[place]] = array.astype(np.float32)
             elif _has_grid(tensor):
                 grid = tensor.quantization
                 zero = 0 if grid.zeroPoint is None or not len(grid.zeroPoint) else grid.zeroPoint
                 real, has_scales = on_grid(array, grid.scale, zero, grid.quantizedDimension)
-                found[self._names[place]] = real
+                weights[self._names[place]] = real
                 per_channel |= has_scales
-        return found, per_channel
+        return weights, per_channel
 
     @cached_property
     def _schema(self) -> Any:
@@ -189,7 +189,10 @@ class TFLiteGraph(ModelGraph):
 
     def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:  # noqa: D102
         run = self._reading
-        names = [*self.inputs, *(name for one in self.operations for name in one.outputs)]
+        names = [
+            *self.inputs,
+            *(name for operation in self.operations for name in operation.outputs),
+        ]
         try:
             run.reset_all_variables()
             for name, tensor in zip(self.inputs, tensors, strict=True):
@@ -203,13 +206,13 @@ class TFLiteGraph(ModelGraph):
                 yield name, self.grids[name].real(value) if name in self.grids else value
 
     def one_after_the_other(
-        self, given: Iterable[Sequence[NDArray[Any]]]
+        self, runs: Iterable[Sequence[NDArray[Any]]]
     ) -> Iterator[list[NDArray[Any]]]:
         """Yield the raw outputs for each input, by one interpreter whose variables are never reset."""
         run = self._interpreter(self._content)
-        targets = [one["index"] for one in run.get_input_details()]
-        results = [one["index"] for one in run.get_output_details()]
-        for tensors in given:
+        targets = [detail["index"] for detail in run.get_input_details()]
+        results = [detail["index"] for detail in run.get_output_details()]
+        for tensors in runs:
             try:
                 for target, tensor in zip(targets, tensors, strict=True):
                     run.set_tensor(target, tensor)
@@ -228,13 +231,13 @@ class TFLiteGraph(ModelGraph):
                 f"{counted(content.nbytes, 'byte')} of tensors came, and {self._path.name} has "
                 f"{self.size:,}"
             )
-        wanted, found, start = {*names, self.output}, {}, 0
+        probed, values, start = {*names, self.output}, {}, 0
         for name, shape, dtype in self.layout:
             end = start + prod(shape) * dtype.itemsize
-            if name in wanted:
-                found[name] = self._real(name, content[start:end].view(dtype).reshape(shape))
+            if name in probed:
+                values[name] = self._real(name, content[start:end].view(dtype).reshape(shape))
             start = end
-        return found
+        return values
 
     def _real(self, name: str, value: NDArray[Any]) -> Values:
         """Return a tensor's real values; those of the output as they are."""
@@ -246,16 +249,19 @@ class TFLiteGraph(ModelGraph):
         part = self.part_after(names)
         if part is None:
             raise UsageError(f"{', '.join(names)} don't suffice to compute {self.output}")
-        made = {self._indices[name] for one in part[1] for name in one.outputs}
-        of_input = {self._indices[name] for one in self.operations for name in one.outputs}
+        produced = {self._indices[name] for operation in part[1] for name in operation.outputs}
+        of_input = {
+            self._indices[name] for operation in self.operations for name in operation.outputs
+        }
         schema: Any = import_module("ai_edge_litert.schema_py_generated")
         flatbuffers: Any = import_module("flatbuffers")
         model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(self._content, 0))
         graph = model.subgraphs[0]
         graph.operators = [
-            one
-            for one in graph.operators
-            if made.intersection(one.outputs) or not of_input.intersection(one.outputs)
+            operator
+            for operator in graph.operators
+            if produced.intersection(operator.outputs)
+            or not of_input.intersection(operator.outputs)
         ]
         graph.inputs = [self._indices[name] for name in names]
         graph.outputs = [self._indices[self.output]]
@@ -263,7 +269,7 @@ class TFLiteGraph(ModelGraph):
         builder = flatbuffers.Builder(len(self._content))
         builder.Finish(model.Pack(builder), _IDENTIFIER)
         run_on = self._interpreter(bytes(builder.Output()))
-        targets = [one["index"] for one in run_on.get_input_details()]
+        targets = [detail["index"] for detail in run_on.get_input_details()]
         result = run_on.get_output_details()[0]["index"]
         grids = [self.grids.get(name) for name in names]
 
@@ -271,8 +277,8 @@ class TFLiteGraph(ModelGraph):
             try:
                 run_on.reset_all_variables()
                 for target, grid, value in zip(targets, grids, values, strict=True):
-                    given = value.astype(np.float32)
-                    run_on.set_tensor(target, given if grid is None else grid.quantized(given))
+                    real = value.astype(np.float32)
+                    run_on.set_tensor(target, real if grid is None else grid.quantized(real))
                 run_on.invoke()
                 return np.asarray(run_on.get_tensor(result))
             except (ValueError, RuntimeError) as error:
@@ -287,7 +293,7 @@ class TFLiteGraph(ModelGraph):
         try:
             with warnings.catch_warnings(), _without_stderr():
                 warnings.simplefilter("ignore")  # that tensors which are kept need memory
-                made = library.Interpreter(
+                interpreter = library.Interpreter(
                     model_content=content,
                     num_threads=1,
                     experimental_op_resolver_type=kinds.BUILTIN_REF
@@ -295,10 +301,10 @@ class TFLiteGraph(ModelGraph):
                     else kind,
                     experimental_preserve_all_tensors=preserve,
                 )
-                made.allocate_tensors()
+                interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             raise self._failure(error) from error
-        return made
+        return interpreter
 
     def _failure(self, error: Exception) -> ModelError:
         first = next(iter(str(error).splitlines()), "")
@@ -321,12 +327,12 @@ def _fused_activations(content: bytes) -> set[int]:
     schema: Any = import_module("ai_edge_litert.schema_py_generated")
     graph = schema.Model.GetRootAsModel(content, 0).Subgraphs(0)
     operators = (graph.Operators(place) for place in range(graph.OperatorsLength()))
-    unpacked = (schema.OperatorT.InitFromObj(one) for one in operators)
+    unpacked = (schema.OperatorT.InitFromObj(packed) for packed in operators)
     return {
         int(index)
-        for one in unpacked
-        if getattr(one.builtinOptions, "fusedActivationFunction", 0)
-        for index in one.outputs
+        for operator in unpacked
+        if getattr(operator.builtinOptions, "fusedActivationFunction", 0)
+        for index in operator.outputs
     }
 
 

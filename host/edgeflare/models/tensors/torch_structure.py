@@ -40,7 +40,7 @@ class TorchStructure(ModelStructure):
             Operator(
                 str(node.target).removeprefix("aten.").split(".", maxsplit=1)[0],
                 str(node.name),
-                tuple(str(one.name) for one in node.all_input_nodes),
+                tuple(str(source.name) for source in node.all_input_nodes),
                 (str(node.name),),
                 {
                     argument.name: value
@@ -52,7 +52,7 @@ class TorchStructure(ModelStructure):
                     if isinstance(value, int | float | bool | str)
                     or (
                         isinstance(value, list | tuple)
-                        and all(isinstance(one, int | float) for one in value)
+                        and all(isinstance(entry, int | float) for entry in value)
                     )
                 },
             )
@@ -79,9 +79,9 @@ class TorchStructure(ModelStructure):
     def formats(self) -> frozenset[str]:
         """The dtypes of weights that are rounded, and "float32"."""
         names = {
-            str(one.dtype).rpartition(".")[2]
-            for one in (*self._program.state_dict.values(), *self._program.constants.values())
-            if isinstance(one, self._torch.Tensor)
+            str(tensor.dtype).rpartition(".")[2]
+            for tensor in (*self._program.state_dict.values(), *self._program.constants.values())
+            if isinstance(tensor, self._torch.Tensor)
         }
         return frozenset({"float32", *names.intersection(_ROUNDED)})
 
@@ -89,12 +89,14 @@ class TorchStructure(ModelStructure):
 
     def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:  # noqa: D102
         torch = self._torch
-        given = dict(zip(self.inputs, tensors, strict=True))
-        last_use = {one: node for node in self._module.graph.nodes for one in node.all_input_nodes}
+        entering = dict(zip(self.inputs, tensors, strict=True))
+        last_use = {
+            source: node for node in self._module.graph.nodes for source in node.all_input_nodes
+        }
         interpreter = torch.fx.Interpreter(self._module, garbage_collect_values=False)
-        values = iter([torch.from_numpy(np.array(one)) for one in tensors])
+        values = iter([torch.from_numpy(np.array(tensor)) for tensor in tensors])
         interpreter.args_iter = values
-        yield from given.items()
+        yield from entering.items()
         try:
             with torch.no_grad():
                 for node in self._module.graph.nodes:

@@ -1,6 +1,6 @@
 """What is exchanged between the two models: inputs, outputs, or the classes' numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from edgeflare.triage.agreement import (
     GAIN,
+    Outputs,
     Values,
     agreement,
     by_seed,
@@ -19,7 +20,6 @@ from edgeflare.triage.agreement import (
 )
 from edgeflare.triage.cause import CORRECTED, Cause
 from edgeflare.triage.pair import Pair
-from edgeflare.triage.slots import with_matched_slots
 
 _MOST_INPUTS, _MOST_OUTPUTS, _MOST_CLASSES = 4, 8, 200
 _QUANTILES = np.linspace(0, 1, 41)
@@ -27,6 +27,8 @@ _NEAR, _CLEAR = 0.5, 3.0
 _FEWEST_SEEDS, _SAME_CLASS = 12, 0.8
 _MORE = 0.3
 _ACTIVE = 0.02
+_MOST_SLOTS = 300
+"""Detections of one image may come in another order: so many slots are matched before outputs are compared."""
 
 
 def exchanged_inputs(pair: Pair) -> Iterator[Cause]:
@@ -43,14 +45,14 @@ def exchanged_inputs(pair: Pair) -> Iterator[Cause]:
         for seed in pair.places:
             tensors = pair.tensors(pair.deployed, seed)
             runs.append(pair.deployed.run([tensors[place] for place in order]))
-        given = stacked(runs)
-        found = -np.inf if given is None else least_agreement(pair.both[0], given)
-        if pair.corrects(found):
+        answers = stacked(runs)
+        reached = -np.inf if answers is None else least_agreement(pair.both[0], answers)
+        if pair.corrects(reached):
             yield Cause(
                 *("interface", "inputs-exchanged", "corrected", CORRECTED),
                 names=tuple(inputs[place].name for place in order),
-                evidence={"agreement": found, "stated": pair.agreement},
-                gain=found - pair.agreement,
+                evidence={"agreement": reached, "stated": pair.agreement},
+                gain=reached - pair.agreement,
             )
 
 
@@ -59,7 +61,7 @@ def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
     first, second = pair.both
     if not 1 < len(first) == len(second) <= _MOST_OUTPUTS:
         return
-    cost = np.array([[_apart(one, other) for other in second] for one in first])
+    cost = np.array([[_apart(output, candidate) for candidate in second] for output in first])
     rows, columns = linear_sum_assignment(cost)
     moved = [int(row) for row, column in zip(rows, columns, strict=True) if row != column]
     if not moved:
@@ -68,7 +70,7 @@ def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
     if then.max() >= _NEAR or not (now.min() > _NEAR or now.sum() > _CLEAR * then.sum() + _NEAR):
         return
     ordered = tuple(in_shape_of(second[at], first[place]) for place, at in enumerate(columns))
-    found = least_agreement(first, with_matched_slots(first, ordered))
+    reached = least_agreement(first, with_matched_slots(first, ordered))
     pair.exchanged_outputs = ordered
     yield Cause(
         *("interface", "outputs-exchanged", "corrected", CORRECTED),
@@ -76,7 +78,7 @@ def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
         evidence={
             "holds": [pair.original.outputs[place].name for place in moved],
             "distance": (float(now.mean()), float(then.mean())),
-            "agreement": found,
+            "agreement": reached,
             "stated": pair.agreement,
         },
         gain=30,
@@ -116,14 +118,14 @@ def exchanged_classes(pair: Pair) -> Iterator[Cause]:
     judged, renumbered = first[~fitted], second[~fitted][:, order]
     same = float((judged.argmax(axis=1) == renumbered.argmax(axis=1)).mean())
     before = float((judged.argmax(axis=1) == second[~fitted].argmax(axis=1)).mean())
-    found = agreement(judged[:, active], renumbered[:, active])
-    if same >= _SAME_CLASS and same > before + _MORE and found > pair.agreement + GAIN:
-        moved = {at: int(one) for at, one in enumerate(order) if at != one}
+    reached = agreement(judged[:, active], renumbered[:, active])
+    if same >= _SAME_CLASS and same > before + _MORE and reached > pair.agreement + GAIN:
+        moved = {at: int(number) for at, number in enumerate(order) if at != number}
         yield Cause(
             *("interface", "classes-exchanged", "corrected", CORRECTED),
             names=(pair.deployed.outputs[place].name,),
-            evidence={"classes": moved, "same_class": (before, same), "agreement": found},
-            gain=found - pair.agreement,
+            evidence={"classes": moved, "same_class": (before, same), "agreement": reached},
+            gain=reached - pair.agreement,
         )
 
 
@@ -135,3 +137,44 @@ def _assigned(first: Values, second: Values) -> NDArray[Any]:
     """Return which row of the second each row of the first is most like; itself where that is even."""
     bonus = 1e-3 * np.eye(len(first))
     return np.asarray(linear_sum_assignment(-(first @ second.T) - bonus)[1])
+
+
+def with_matched_slots(original: Outputs, deployed: Outputs) -> Outputs:
+    """Return the deployed model's detections in the order of the original's, image by image.
+
+    Slots are the longest axis that several outputs share: the second, else the third. Each gets the
+    nearest of the deployed model's by all of these outputs together, one to one.
+    """
+    for axis in (1, 2):
+        alike = [
+            place
+            for place, (first, second) in enumerate(zip(original, deployed, strict=True))
+            if first.ndim > axis and first.shape == second.shape
+        ]
+        lengths = [original[place].shape[axis] for place in alike]
+        slots = max(set(lengths), key=lengths.count, default=0)
+        together = [place for place in alike if original[place].shape[axis] == slots]
+        if len(together) > 1 and 2 <= slots <= _MOST_SLOTS:
+            return _slots_matched(original, deployed, together, axis)
+    return deployed
+
+
+def _slots_matched(
+    original: Outputs, deployed: Outputs, together: Sequence[int], axis: int
+) -> Outputs:
+    matched = [output.copy() for output in deployed]
+
+    def rows(values: Values, spread: float) -> Values:
+        return np.moveaxis(values, axis - 1, 0).reshape(values.shape[axis - 1], -1) / spread
+
+    for seed in range(len(original[0])):
+        cost = np.zeros(())
+        for place in together:
+            spread = float(original[place].std()) + 1e-9
+            first = rows(original[place][seed], spread)[:, None]
+            second = rows(deployed[place][seed], spread)[None]
+            cost = cost + np.abs(first - second).mean(axis=-1)
+        order = linear_sum_assignment(cost)[1]
+        for place in together:
+            matched[place][seed] = np.take(deployed[place][seed], order, axis=axis - 1)
+    return tuple(matched)

@@ -9,17 +9,14 @@ from numpy.typing import NDArray
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors import Grid
 from edgeflare.triage.agreement import GAIN, Outputs, Values, least_agreement, stacked
-from edgeflare.triage.cause import CORRECTED, LIKELY, LOCATED, MOST_LIKE, Cause, Side
+from edgeflare.triage.cause import CORRECTED, LIKELY, Cause, Side
 from edgeflare.triage.model import HostModel, real_tensor, stored
-from edgeflare.triage.pair import Pair, agreement_with
+from edgeflare.triage.pair import Pair
 from edgeflare.triage.ways import Way, ways_of
 
-MATCH, LIKE = 12.0, 6.0
-"""What a way must reach against the device's answers, in dB: right ways had 7 to 150, wrong ones less
-than 7; from 6 on it is "most like" where the next way is 6 dB worse."""
 _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 """Seeds on which all ways are tried, and how many of the best ways are tried on all."""
-_SEEDS = 16
+SEEDS = 16
 _ALIKE = 3.0
 _PARTLY = 3.0
 _CUT_OFF, _LARGE_PART, _USED = 0.005, 0.05, 0.12
@@ -62,7 +59,8 @@ def screened(
     return tried
 
 
-def _ways(pair: Pair, model: HostModel) -> tuple[list[Way], Iterator[Way]]:
+def ways_for(pair: Pair, model: HostModel) -> tuple[list[Way], Iterator[Way]]:
+    """Return the ways for the seeds to enter a model of the pair, as `ways_of` does."""
     other = pair.original if model is pair.deployed else pair.deployed
     return ways_of(
         model.spec,
@@ -73,41 +71,7 @@ def _ways(pair: Pair, model: HostModel) -> tuple[list[Way], Iterator[Way]]:
     )
 
 
-def device_feeds(pair: Pair) -> Iterator[Cause]:
-    """Yield how the file on this machine is fed where it answers as the device did. No device query."""
-    device = pair.seeds.device
-    assert device is not None  # noqa: S101
-    count = min(_SEEDS, len(device.samples))
-    wanted = tuple(output[:count] for output in device.outputs)
-    samples, rows = device.samples[:count], device.rows[:count]
-
-    def score(way: Way) -> Callable[[int], float]:
-        return agreement_with(pair.deployed, wanted, way, samples, rows)
-
-    stated = score(Way(pair.deployed.spec))(count)
-    needed = max(MATCH, stated + GAIN)
-    tried = screened(
-        *_ways(pair, pair.deployed), score, lambda agreement: agreement >= needed, count
-    )
-    evidence = {"stated": stated, "tried": len(tried)}
-    best = tried[0] if tried else None
-    if best is not None and best.agreement >= needed:
-        yield _fed(pair, best, CORRECTED, "device", evidence, tried[1:2])
-    elif (
-        best is not None
-        and len(tried) > 1
-        and best.agreement >= max(LIKE, stated + GAIN)
-        and best.agreement >= tried[1].agreement + GAIN
-    ):
-        yield _fed(pair, best, MOST_LIKE, "device", evidence, tried[1:2])
-    else:
-        evidence |= {"best": -np.inf if best is None else best.agreement}
-        yield Cause(
-            "device", "answers-otherwise", "indicated", LOCATED, "device", evidence=evidence, gain=5
-        )
-
-
-def _fed(
+def fed_otherwise(
     pair: Pair,
     best: TriedWay,
     strength: float,
@@ -144,7 +108,7 @@ def feeds(pair: Pair) -> Iterator[Cause]:
     The deployed model's ways come first. There is no winner among misfits: the statement is then not
     refuted.
     """
-    places = pair.places[:_SEEDS]
+    places = pair.places[:SEEDS]
     nearest: TriedWay | None = None
     count = 0
     for model, outputs in ((pair.deployed, pair.both[0]), (pair.original, pair.both[1])):
@@ -155,13 +119,13 @@ def feeds(pair: Pair) -> Iterator[Cause]:
         ) -> Callable[[int], float]:
             return pair.score(model, wanted, way, places)
 
-        tried = screened(*_ways(pair, model), score, pair.corrects, len(places))
+        tried = screened(*ways_for(pair, model), score, pair.corrects, len(places))
         count += len(tried)
         if not tried:
             continue
         best, evidence = tried[0], {"stated": pair.agreement, "tried": count}
         if pair.corrects(best.agreement):
-            yield _fed(pair, best, CORRECTED, model.side, evidence, tried[1:2])
+            yield fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:2])
             return
         if model is pair.deployed:
             nearest = best
@@ -171,7 +135,7 @@ def feeds(pair: Pair) -> Iterator[Cause]:
     pair.ruled_out["feeds"] = evidence | {"best": nearest.agreement, "needed": pair.expected}
     is_nearer = nearest.agreement - pair.agreement >= GAIN and nearest.agreement > _PARTLY
     if is_nearer and pair.number_format != "float32":
-        yield _fed(pair, nearest, LIKELY - 0.1, "deployed", evidence)
+        yield fed_otherwise(pair, nearest, LIKELY - 0.1, "deployed", evidence)
 
 
 def same_tensor(pair: Pair) -> Iterator[Cause]:

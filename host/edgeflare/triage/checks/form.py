@@ -58,17 +58,17 @@ def forms(pair: Pair) -> Iterator[Cause]:
         for form in _forms(first, second, is_classes=pair.classes_at == place):
             if form.original.shape != form.deployed.shape:
                 continue
-            found = agreement(form.original[judged], form.deployed[judged])
-            clear = found - max(stated, pair.agreement) >= GAIN
-            if found >= pair.expected and clear and (best is None or found > best[0] + _BETTER):
-                best = found, form
+            reached = agreement(form.original[judged], form.deployed[judged])
+            clear = reached - max(stated, pair.agreement) >= GAIN
+            if reached >= pair.expected and clear and (best is None or reached > best[0] + _BETTER):
+                best = reached, form
         if best is not None:
-            found, form = best
+            reached, form = best
             yield Cause(
                 *("interface", form.what, "corrected", CORRECTED),
                 names=(pair.deployed.outputs[place].name,),
-                evidence={"agreement": found, "stated": stated, **form.numbers},
-                gain=found - max(stated, _LOWEST),
+                evidence={"agreement": reached, "stated": stated, **form.numbers},
+                gain=reached - max(stated, _LOWEST),
             )
 
 
@@ -106,12 +106,12 @@ def _one_more(first: Values, second: Values) -> Iterator[Form]:
     count = max(first.shape[axes[0]], second.shape[axes[0]])
     for which, kept in (("first", np.arange(1, count)), ("last", np.arange(count - 1))):
         numbers = {"which": which, "side": "deployed" if is_deployed else "original"}
-        one, other = (
+        original, deployed = (
             (first, np.take(second, kept, axes[0]))
             if is_deployed
             else (np.take(first, kept, axes[0]), second)
         )
-        yield Form("one-class-more", one, other, numbers)
+        yield Form("one-class-more", original, deployed, numbers)
 
 
 def _functions(first: Values, second: Values, *, is_classes: bool) -> Iterator[Form]:
@@ -122,9 +122,9 @@ def _functions(first: Values, second: Values, *, is_classes: bool) -> Iterator[F
     )
     yield Form("form", first, np.exp(np.clip(second, -_STEEP, _STEEP)), _named("exp"))
     yield Form("form", first, np.log(np.clip(second, _TINY, None)), _named("log"))
-    lengths = [np.linalg.norm(by_seed(one), axis=1) for one in (first, second)]
-    steady = [float(one.std()) < _STEADY * float(one.mean()) for one in lengths]
-    changing = [float(one.std()) > _CHANGING * float(one.mean()) for one in lengths]
+    lengths = [np.linalg.norm(by_seed(output), axis=1) for output in (first, second)]
+    steady = [float(length.std()) < _STEADY * float(length.mean()) for length in lengths]
+    changing = [float(length.std()) > _CHANGING * float(length.mean()) for length in lengths]
     shape = (-1, *(1,) * (first.ndim - 1))
     if steady[0] and changing[1]:
         yield Form("form", first, second / lengths[1].reshape(shape), _named("normalised"))
@@ -146,11 +146,13 @@ def _renumbered(first: Values, second: Values) -> Iterator[Form]:
         count = first.shape[axis]
         if first.ndim < 3 or not _CHANNELS[0] <= count <= _CHANNELS[1]:
             continue
-        rows = [np.moveaxis(one[fitted], axis, 0).reshape(count, -1) for one in (first, second)]
-        standard = [_standard(one) for one in rows]
+        rows = [
+            np.moveaxis(output[fitted], axis, 0).reshape(count, -1) for output in (first, second)
+        ]
+        standard = [_standard(row) for row in rows]
         likeness = standard[0] @ standard[1].T / rows[0].shape[1] + 1e-3 * np.eye(count)
         order = linear_sum_assignment(-likeness)[1]
-        moved = {at: int(one) for at, one in enumerate(order) if at != one}
+        moved = {at: int(number) for at, number in enumerate(order) if at != number}
         if len(moved) >= 2:
             yield Form(
                 "classes-exchanged",
@@ -182,14 +184,14 @@ def _units(first: Values, second: Values) -> Iterator[Form]:
     every = tuple(range(first.ndim))
     groups: list[tuple[int | None, tuple[int, ...]]] = [(None, every)]
     groups += [
-        (axis, tuple(one for one in every if one != axis))
+        (axis, tuple(each for each in every if each != axis))
         for axis in range(1, first.ndim)
         if _UNITS[0] <= first.shape[axis] <= _UNITS[1]
     ]
-    for axis, others in groups:
-        one, other = first[fitted], second[fitted]
-        size = (other**2).sum(axis=others, keepdims=True) + 1e-30
-        factors: NDArray[np.float64] = (one * other).sum(axis=others, keepdims=True) / size
+    for axis, rest in groups:
+        original, deployed = first[fitted], second[fitted]
+        size = (deployed**2).sum(axis=rest, keepdims=True) + 1e-30
+        factors: NDArray[np.float64] = (original * deployed).sum(axis=rest, keepdims=True) / size
         if (factors > 0).all() and (np.abs(factors - 1) > _UNIT).any():
             numbers = {"factors": factors.ravel().tolist(), "axis": axis}
             yield Form("units", first, second * factors, numbers)

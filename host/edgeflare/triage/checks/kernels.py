@@ -46,7 +46,7 @@ def kernels(pair: Pair) -> Iterator[Cause]:
     is_other = len(lost) == len(sized) and not same and (bool(sized) or len(originals) > 1)
     if len(deployed) > 1 and is_other:
         recurrent = any(
-            part in one.kind.lower() for one in first.operators for part in _RECURRENT
+            part in operator.kind.lower() for operator in first.operators for part in _RECURRENT
         )  # whose gates may be reordered
         if not recurrent:
             evidence = {"kernels": len(deployed), "sized": len(sized)}
@@ -86,13 +86,13 @@ def _kernels_of(structure: ModelStructure) -> dict[str, Weights]:
 
 def _partner(weights: Weights, originals: Mapping[str, Weights]) -> Partner:
     best = Partner(0.0, None, np.zeros(0))
-    wanted = tuple(n for n in weights.shape if n != 1)
+    sizes = tuple(n for n in weights.shape if n != 1)
     for name, original in originals.items():
         if original.size != weights.size or original.size > _MOST_VALUES:
             continue
         for axes in permutations(range(original.ndim)):
             turned = original.transpose(axes)
-            if tuple(n for n in turned.shape if n != 1) != wanted:
+            if tuple(n for n in turned.shape if n != 1) != sizes:
                 continue
             for axis in range(weights.ndim):  # each channel's scale is free: a folded BatchNorm
                 if weights.shape[axis] < 2 and axis:
@@ -105,12 +105,15 @@ def _partner(weights: Weights, originals: Mapping[str, Weights]) -> Partner:
 
 
 def _correlations(first: Weights, second: Weights, axis: int) -> NDArray[np.float64]:
-    rows = [np.moveaxis(one, axis, 0).reshape(one.shape[axis], -1) for one in (first, second)]
-    one, other = (row.astype(np.float64) for row in rows)
-    lengths = np.linalg.norm(one, axis=1)
-    products = (one * other).sum(axis=1)
-    found = products / (lengths * np.linalg.norm(other, axis=1) + 1e-20)
-    return np.where(lengths < _SMALL_CHANNEL * np.median(lengths), 1.0, found)
+    rows = [
+        np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
+        for weights in (first, second)
+    ]
+    original, deployed = (row.astype(np.float64) for row in rows)
+    lengths = np.linalg.norm(original, axis=1)
+    products = (original * deployed).sum(axis=1)
+    correlations = products / (lengths * np.linalg.norm(deployed, axis=1) + 1e-20)
+    return np.where(lengths < _SMALL_CHANNEL * np.median(lengths), 1.0, correlations)
 
 
 def _holder(weights: Weights, originals: Mapping[str, Weights]) -> str | None:
@@ -126,21 +129,25 @@ def _holder(weights: Weights, originals: Mapping[str, Weights]) -> str | None:
 
 def _coarse(pair: Pair, partners: Mapping[str, Partner]) -> Iterator[Cause]:
     """Yield the kernel that is much coarser than the others, or only roughly that of the original."""
-    found = {name: one for name, one in partners.items() if one.name and one.correlation >= _LIKE}
+    near = {
+        name: partner
+        for name, partner in partners.items()
+        if partner.name and partner.correlation >= _LIKE
+    }
     if pair.number_format != "float32":
         ratios = {
-            name: 10 * float(np.log10(1 / max(1e-7, 1 - min(1.0, one.correlation) ** 2)))
-            for name, one in found.items()
+            name: 10 * float(np.log10(1 / max(1e-7, 1 - min(1.0, partner.correlation) ** 2)))
+            for name, partner in near.items()
         }
         if ratios:
-            name = min(ratios, key=lambda one: ratios[one])
+            name = min(ratios, key=lambda kernel: ratios[kernel])
             median = float(np.median(list(ratios.values())))
             if ratios[name] < min(_COARSE, median - _COARSER):
                 evidence = {"ratio": ratios[name], "median": median}
                 yield _read("compression", "coarse-kernel", COARSE, name, evidence)
     least = _SURE if pair.number_format == "float32" else 0.99
     rough = sorted(
-        (one.correlation, name) for name, one in found.items() if one.correlation < least
+        (partner.correlation, name) for name, partner in near.items() if partner.correlation < least
     )
     if rough and pair.number_format != "float16":
         correlation, name = rough[0]
@@ -151,15 +158,15 @@ def _coarse(pair: Pair, partners: Mapping[str, Partner]) -> Iterator[Cause]:
 
 
 def _empty(partners: Mapping[str, Partner]) -> Iterator[Cause]:
-    for name, one in partners.items():
-        other = one.channels < _CHANNEL
+    for name, partner in partners.items():
+        unlike = partner.channels < _CHANNEL
         if (
-            one.name
-            and one.correlation > _PARTNER
-            and len(other) >= _FEWEST_CHANNELS
-            and _EMPTY[0] < other.mean() < _EMPTY[1]
+            partner.name
+            and partner.correlation > _PARTNER
+            and len(unlike) >= _FEWEST_CHANNELS
+            and _EMPTY[0] < unlike.mean() < _EMPTY[1]
         ):
-            evidence = {"channels": int(other.sum()), "of": len(other), "partner": one.name}
+            evidence = {"channels": int(unlike.sum()), "of": len(unlike), "partner": partner.name}
             yield _read("conversion", "channels-differ", CONSTANT, name, evidence)
 
 
@@ -172,13 +179,13 @@ def _biases(
 ) -> Iterator[Cause]:
     """Yield an operator whose kernel fits and whose bias is empty, or another one."""
     readers = [
-        {name: one for one in structure.operators for name in one.inputs}
+        {name: operator for operator in structure.operators for name in operator.inputs}
         for structure in (first, second)
     ]
-    for name, one in partners.items():
-        if one.name is None or one.correlation < _PARTNER:
+    for name, partner in partners.items():
+        if partner.name is None or partner.correlation < _PARTNER:
             continue
-        operators = readers[0].get(one.name), readers[1].get(name)
+        operators = readers[0].get(partner.name), readers[1].get(name)
         if operators[0] is None or operators[1] is None:
             continue
         biases = [
@@ -192,7 +199,7 @@ def _biases(
             continue
         own, there = biases[0][-1].astype(np.float64), biases[1][-1].astype(np.float64)
         size = float((own**2).mean())
-        scaled = abs(float(deployed[name].std() / originals[one.name].std()) - 1) < 0.02
+        scaled = abs(float(deployed[name].std() / originals[partner.name].std()) - 1) < 0.02
         if size**0.5 <= 1e-3 or not scaled:
             continue
         ratio = 10 * float(np.log10(size / (float(((own - there) ** 2).mean()) + 1e-20)))
@@ -206,5 +213,7 @@ def _biases(
 def _biases_of(structure: ModelStructure, names: Sequence[str]) -> list[Weights]:
     constants = (structure.constants.get(name) for name in names)
     return [
-        one for one in constants if one is not None and one.ndim == 1 and one.size >= _FEWEST_BIASES
+        bias
+        for bias in constants
+        if bias is not None and bias.ndim == 1 and bias.size >= _FEWEST_BIASES
     ]

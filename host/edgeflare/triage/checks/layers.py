@@ -82,7 +82,7 @@ def layers(pair: Pair) -> Iterator[Cause]:
         return
     hit, is_sharp, is_hard = _culprit(compared.falls, pair.number_format)
     if hit is None:
-        largest = max(compared.falls, key=lambda one: one.fall)
+        largest = max(compared.falls, key=lambda drop: drop.fall)
         pair.ruled_out["layers"] = {"largest": largest.fall, "at": largest.operator.name}
         return
     pair.sharp_layer = _place(second, hit.operator) if is_sharp else None
@@ -95,9 +95,9 @@ def compare(pair: Pair, first: ModelStructure, second: ModelStructure) -> Layers
     inputs = [[pair.tensors(model, place) for place in places] for model in pair.models]
     original = traced(first, inputs[0], ordered=True)
     deployed = traced(second, inputs[1], ordered=False)
-    still = {name for name, one in deployed.items() if not one.moves}
-    original = {name: one for name, one in original.items() if one.moves}
-    deployed = {name: one for name, one in deployed.items() if one.moves}
+    still = {name for name, tensor in deployed.items() if not tensor.moves}
+    original = {name: tensor for name, tensor in original.items() if tensor.moves}
+    deployed = {name: tensor for name, tensor in deployed.items() if tensor.moves}
     balanced = pair.number_format in ("int8", "int16")
     matches = best_matches(original, deployed, balanced=balanced)
     cap = _CAPS.get(pair.number_format, _CAP)
@@ -115,19 +115,19 @@ def _falls(
     cap: float,
 ) -> tuple[list[Fall], dict[str, str | None]]:
     readers: dict[str, list[Operator]] = {}
-    for one in structure.operators:
-        for name in one.inputs:
-            readers.setdefault(name, []).append(one)
+    for reader in structure.operators:
+        for name in reader.inputs:
+            readers.setdefault(name, []).append(reader)
 
     @cache
     def excused(name: str, depth: int = _DEPTH) -> float:
         """The agreement of a tensor, or a better one behind it through light operators with one moving
         input. An excuse through an addition hid a dead channel."""
         best = matches[name][0] if name in matches else WORST
-        for one in readers.get(name, ()) if depth else ():
-            moving = sum(given in tensors and given not in still for given in one.inputs)
-            if not is_heavy(one) and moving <= 1:
-                best = max([best, *(excused(made, depth - 1) for made in one.outputs)])
+        for reader in readers.get(name, ()) if depth else ():
+            moving = sum(source in tensors and source not in still for source in reader.inputs)
+            if not is_heavy(reader) and moving <= 1:
+                best = max([best, *(excused(output, depth - 1) for output in reader.outputs)])
         return best
 
     def behind(operator: Operator) -> float:
@@ -135,8 +135,8 @@ def _falls(
         seen: set[str] = set()
         names = list(operator.outputs)
         while names:
-            for one in readers.get(names.pop(), ()):
-                new = [name for name in one.outputs if name not in seen]
+            for reader in readers.get(names.pop(), ()):
+                new = [name for name in reader.outputs if name not in seen]
                 seen.update(new)
                 names += new
         return max((matches[name][0] for name in seen if name in matches), default=WORST)
@@ -146,24 +146,24 @@ def _falls(
     }
     sources: dict[str, str | None] = {}
     falls = []
-    for one in structure.operators:
-        given = [name for name in one.inputs if name in level]
-        made = [name for name in one.outputs if name not in still]
-        if not given or not made or one.kind in _OF_CONSTANTS:
+    for operator in structure.operators:
+        entering = [name for name in operator.inputs if name in level]
+        leaving = [name for name in operator.outputs if name not in still]
+        if not entering or not leaving or operator.kind in _OF_CONSTANTS:
             continue
-        before = min(level[name] for name in given)
-        for name in made:
+        before = min(level[name] for name in entering)
+        for name in leaving:
             if name in matches:
                 sources[name], level[name] = name, min(cap, excused(name))
             else:  # no partner of its size (padding, codes): passed through
-                sources[name] = next((sources.get(source, source) for source in given), None)
+                sources[name] = next((sources.get(source, source) for source in entering), None)
                 level[name] = before
-        matched = [level[name] for name in made if name in matches]
+        matched = [level[name] for name in leaving if name in matches]
         if matched:
             fall = before - max(matched)
-            if fall >= _FALL and behind(one) >= before - _RECOVERED:
+            if fall >= _FALL and behind(operator) >= before - _RECOVERED:
                 fall = 0.0
-            falls.append(Fall(one, before, max(matched), fall))
+            falls.append(Fall(operator, before, max(matched), fall))
     return falls, sources
 
 
@@ -174,10 +174,12 @@ def is_heavy(operator: Operator) -> bool:
 
 def _culprit(falls: Sequence[Fall], number_format: str) -> tuple[Fall | None, bool, bool]:
     """Return the operator, whether the fall is sharp, and whether it is too deep for rounding."""
-    largest = max(falls, key=lambda one: one.fall)
+    largest = max(falls, key=lambda drop: drop.fall)
     if number_format in _CAPS:
         agrees = _CAPS[number_format] - _FLOAT_AGREES
-        hit = next((one for one in falls if one.before >= agrees and one.fall >= _FLOAT_FALL), None)
+        hit = next(
+            (drop for drop in falls if drop.before >= agrees and drop.fall >= _FLOAT_FALL), None
+        )
         if hit is None and largest.fall >= _FLOAT_LARGEST:
             hit = largest
         return hit, hit is not None and hit.fall >= _FLOAT_FALL, False
@@ -191,7 +193,7 @@ def _culprit(falls: Sequence[Fall], number_format: str) -> tuple[Fall | None, bo
 def _place(structure: ModelStructure, operator: Operator) -> int:
     """Return how many operators that compute stand before this one."""
     passing = {"Constant", "Reshape", "Transpose"} | ROUNDING
-    computing = [one.name for one in structure.operators if one.kind not in passing]
+    computing = [step.name for step in structure.operators if step.kind not in passing]
     return computing.index(operator.name) if operator.name in computing else 0
 
 
@@ -264,10 +266,12 @@ def _cut_off(
 def _grid_of(structure: ModelStructure, name: str) -> Grid | None:
     """Return the integers that an operator's tensor is held in; of ONNX what quantises it next."""
     quantising = (
-        one for one in structure.operators if one.kind == "QuantizeLinear" and one.inputs[0] == name
+        step
+        for step in structure.operators
+        if step.kind == "QuantizeLinear" and step.inputs[0] == name
     )
-    held = next((one.outputs[0] for one in quantising), name)
-    makers = (one.kind for one in structure.operators if name in one.outputs)
+    held = next((step.outputs[0] for step in quantising), name)
+    makers = (step.kind for step in structure.operators if name in step.outputs)
     if held == name and next(makers, "") == "DequantizeLinear":
         return None
     return structure.grids.get(held)
@@ -276,10 +280,10 @@ def _grid_of(structure: ModelStructure, name: str) -> Grid | None:
 def _is_bounded(first: ModelStructure, compared: Layers, partner: str, largest: float) -> bool:
     """Whether the original itself bounds the tensor's values, as by ReLU6 behind it: then it is no fault."""
     near = {partner}
-    for one in first.operators:
-        moving = sum(name in compared.original for name in one.inputs)
-        if near & set(one.inputs) and not is_heavy(one) and moving == 1:
-            near |= set(one.outputs)
+    for step in first.operators:
+        moving = sum(name in compared.original for name in step.inputs)
+        if near & set(step.inputs) and not is_heavy(step) and moving == 1:
+            near |= set(step.outputs)
     return any(
         name in compared.original and compared.original[name].bounds[1] <= largest for name in near
     )
@@ -299,18 +303,23 @@ def _original_there(
     if partner is None:
         return {}
     near, following = {partner}, []
-    for one in first.operators:
-        if near & set(one.inputs):
-            if any(part in one.kind.lower() for part in _MOVING) and "pool" not in one.kind.lower():
-                near |= set(one.outputs)
+    for candidate in first.operators:
+        if near & set(candidate.inputs):
+            if (
+                any(part in candidate.kind.lower() for part in _MOVING)
+                and "pool" not in candidate.kind.lower()
+            ):
+                near |= set(candidate.outputs)
             else:
-                following.append(one)
-    following.sort(key=lambda one: -_weights_fit(first, second, one, operator))
-    alike = [one for one in following if _family(one.kind) == _family(operator.kind)]
+                following.append(candidate)
+    following.sort(key=lambda candidate: -_weights_fit(first, second, candidate, operator))
+    alike = [
+        candidate for candidate in following if _family(candidate.kind) == _family(operator.kind)
+    ]
     there = next(iter([*alike, *following]), None)
     if there is None:
         return {}
-    found: dict[str, Any] = {"original": there.kind, "original_name": there.name}
+    evidence: dict[str, Any] = {"original": there.kind, "original_name": there.name}
     if there.kind == operator.kind:
         names = sorted({*there.attributes, *operator.attributes} - {"value"})
         unequal = {
@@ -318,8 +327,8 @@ def _original_there(
             for name in names
             if there.attributes.get(name) != operator.attributes.get(name)
         }
-        found["attributes"] = dict(list(unequal.items())[:_SHOWN])
-    return found | _weights_there(pair, first, second, there, operator)
+        evidence["attributes"] = dict(list(unequal.items())[:_SHOWN])
+    return evidence | _weights_there(pair, first, second, there, operator)
 
 
 def _family(kind: str) -> str:
@@ -329,21 +338,23 @@ def _family(kind: str) -> str:
 
 def _weights_of(structure: ModelStructure, operator: Operator) -> list[NDArray[np.float32]]:
     constants = (structure.constants.get(name) for name in operator.inputs)
-    return [one for one in constants if one is not None and one.size > 1]
+    return [weights for weights in constants if weights is not None and weights.size > 1]
 
 
 def _weights_fit(
-    first: ModelStructure, second: ModelStructure, one: Operator, other: Operator
+    first: ModelStructure, second: ModelStructure, there: Operator, operator: Operator
 ) -> float:
-    pairs = [best_axes(a, b) for a in _weights_of(first, one) for b in _weights_of(second, other)]
+    pairs = [
+        best_axes(a, b) for a in _weights_of(first, there) for b in _weights_of(second, operator)
+    ]
     return max((fit[0] for fit in pairs if fit is not None), default=WORST)
 
 
 def _weights_there(
-    pair: Pair, first: ModelStructure, second: ModelStructure, one: Operator, other: Operator
+    pair: Pair, first: ModelStructure, second: ModelStructure, there: Operator, operator: Operator
 ) -> dict[str, Any]:
     """Return how the weights of both operators compare."""
-    originals, deployed = _weights_of(first, one), _weights_of(second, other)
+    originals, deployed = _weights_of(first, there), _weights_of(second, operator)
     if not originals or not deployed or originals[0].size != deployed[0].size:
         return {}
     fit = best_axes(originals[0], deployed[0])
@@ -379,9 +390,9 @@ def best_axes(
     if first.size != second.size or first.ndim > _MOST_AXES:
         return None
     best: tuple[float, tuple[int, ...]] = (WORST, ())
-    wanted = tuple(n for n in second.shape if n != 1)
+    sizes = tuple(n for n in second.shape if n != 1)
     for axes in permutations(range(first.ndim)):
         turned = first.transpose(axes)
-        if tuple(n for n in turned.shape if n != 1) == wanted:
+        if tuple(n for n in turned.shape if n != 1) == sizes:
             best = max(best, (min(120.0, _ratio(turned.reshape(second.shape), second)), axes))
     return best

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models.tensors.graph import DRAWING, KEEPING_STATE
-from edgeflare.triage.agreement import Outputs, Values, by_seed, least_agreement
+from edgeflare.triage.agreement import Outputs, Values, by_seed
 from edgeflare.triage.cause import (
     CONSTANT,
     REMARK,
@@ -18,11 +18,7 @@ from edgeflare.triage.cause import (
 )
 from edgeflare.triage.model import HostModel
 from edgeflare.triage.pair import Pair
-from edgeflare.triage.ways import Way
 
-SAME_FILE, WORSE = 20.0, 3.0
-"""One file on two machines agrees at least so well, in dB, or no worse with the original than so much:
-18 int8 files on reference and optimised kernels had 14 to 141 dB."""
 _MOST_SHOWN = 3
 _STILL = 1e-6
 _REPEATED = 8
@@ -65,7 +61,7 @@ def unusable_values(pair: Pair) -> Iterator[Cause]:
 
 
 def _not_finite(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Cause]:
-    bad = _broken(outputs)
+    bad = broken(outputs)
     if not bad.any():
         return
     pair.is_unusable = True
@@ -84,7 +80,7 @@ def _not_finite(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Caus
     )
 
 
-def _broken(outputs: Outputs) -> NDArray[np.bool_]:
+def broken(outputs: Outputs) -> NDArray[np.bool_]:
     """Return of each seed whether an output isn't finite."""
     finite = np.array([np.isfinite(by_seed(output)).all(axis=1) for output in outputs])
     return np.asarray(~finite.all(axis=0))
@@ -133,34 +129,6 @@ def _constant(model: HostModel, outputs: Outputs) -> Iterator[Cause]:
                 evidence={"seeds": len(usable)},
                 gain=50,
             )
-
-
-def device_answers(pair: Pair) -> Iterator[Cause]:
-    """Yield that the device's answers can't be used; note whether it answers as the file does here."""
-    device = pair.seeds.device
-    if device is None or pair.is_unusable:
-        return
-    broken = _broken(device.outputs)
-    if broken.any():
-        pair.is_unusable = True
-        evidence = {"seeds": int(broken.sum()), "of": len(broken)}
-        yield Cause("non-finite", "on-device", "read", UNUSABLE, "device", (), evidence, gain=60)
-        return
-    if device.repeated:
-        pair.is_unusable = True
-        evidence = {"seeds": device.repeated, "of": len(device.samples)}
-        yield Cause(
-            "not-repeatable", "on-device", "read", UNUSABLE, "device", (), evidence, gain=60
-        )
-        return
-    answers = [model.answers(device.samples, Way(model.spec), device.rows) for model in pair.models]
-    original, host = answers
-    if original is None or host is None:
-        return
-    same = least_agreement(host, device.outputs)
-    here, there = least_agreement(original, host), least_agreement(original, device.outputs)
-    pair.ruled_out["device"] = {"same_file": same, "host": here, "device": there}
-    pair.is_on_device = same < SAME_FILE and there < here - WORSE
 
 
 def repeats(pair: Pair) -> Iterator[Cause]:

@@ -90,10 +90,10 @@ def test_labels_of_one_class_tell_nothing(label: int | None) -> None:
     assert [(one.code, one.severity) for one in found] == [("one-class", "note")] * (label == 3)
 
 
-def test_the_user_may_go_on() -> None:
+def test_the_user_may_accept_it() -> None:
     assert issue(seeds(50, 25), allow=True).severity == "warning"
     (notice,), problem = check_pair(PairAnswers(seeds(50, 25), allow=True))
-    assert ("--allow-disagreement" in notice, problem) == (True, "")
+    assert ("disagree on 25 of 50 seeds" in notice, problem) == (True, "")
 
 
 def test_few_seeds_only_warn() -> None:

@@ -1,9 +1,11 @@
-"""What int8 alone costs this model: a fresh int8 copy of the original, quantised as the deployed file is."""
+"""What int8 costs this model, by a fresh int8 copy of the original; and outputs whose one scale is too coarse."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models.quantized import (
@@ -12,8 +14,8 @@ from edgeflare.models.quantized import (
     check_quantizable,
     make_quantized,
 )
-from edgeflare.triage.agreement import MARGIN, by_seed, least_agreement
-from edgeflare.triage.cause import BLUNT, LIKELY, REFERENCE, Cause
+from edgeflare.triage.agreement import MARGIN, by_seed, in_shape_of, least_agreement
+from edgeflare.triage.cause import BLUNT, LIKELY, OUTPUT_SCALE, REFERENCE, Cause
 from edgeflare.triage.model import HostModel
 from edgeflare.triage.pair import LOSSY_CLASSES, Pair
 
@@ -30,19 +32,19 @@ def is_below_reference(pair: Pair) -> bool:
 def reference(pair: Pair) -> Iterator[Cause]:
     """Yield whether the loss is what int8 costs this model, or whether it doesn't bear int8 at all."""
     _measure(pair)
-    found = pair.reference
-    if found is None:
+    level = pair.reference
+    if level is None:
         return
     evidence = {
-        "reference": found,
+        "reference": level,
         "agreement": pair.agreement,
         "per_channel": _is_per_channel(pair),
         "same_class": (pair.reference_same_class, pair.same_class),
     }
     same = pair.reference_same_class
-    if found < pair.expected or (same is not None and same < LOSSY_CLASSES):
+    if level < pair.expected or (same is not None and same < LOSSY_CLASSES):
         what, strength, gain = "int8-breaks-it", REFERENCE, 10.0
-    elif pair.agreement >= found - MARGIN:
+    elif pair.agreement >= level - MARGIN:
         what, strength, gain = "as-int8-costs", LIKELY + 0.2, 6.0
     else:
         pair.ruled_out["reference"] = evidence
@@ -71,17 +73,17 @@ def _measure(pair: Pair) -> None:
         check_quantizable(file.path)
         inputs = calibration_inputs(pair.seeds.samples[:_CALIBRATED_ON], pair.original.spec)
         with TemporaryDirectory(prefix="edgeflare-") as folder:
-            made = make_quantized(
+            copies = make_quantized(
                 file.path,
                 [recipe],
                 inputs,
                 Path(folder),
                 lambda _, problem: problems.append(problem),
             )
-            if not made:
+            if not copies:
                 pair.ruled_out["reference"] = {"problem": problems[0]}
                 return
-            copy = HostModel(replace(file, path=made[recipe.name], runtime="onnx", options={}))
+            copy = HostModel(replace(file, path=copies[recipe.name], runtime="onnx", options={}))
             answers = pair.answers(copy)
     except EdgeFlareError as error:
         pair.ruled_out["reference"] = {"problem": str(error)}
@@ -93,3 +95,54 @@ def _measure(pair: Pair) -> None:
     if classes is not None and pair.same_class is not None:
         tops = [by_seed(outputs[classes]).argmax(axis=1) for outputs in (original, answers)]
         pair.reference_same_class = float((tops[0] == tops[1]).mean())
+
+
+_MOST_LEVELS, _FINER, _STEP = 8, 20, 0.25
+_CHANNELS = (2, 128)
+_SHARE = 1 / 3
+"""So many channels are coarse: a healthy detector has 19 of 85, of rare classes; faults 10 of 14, 52 of 85."""
+_DIGITS = 7
+
+
+def output_scale(pair: Pair) -> Iterator[Cause]:
+    """Yield outputs of which a third of the channels take at most 8 values, wide apart."""
+    first, second = pair.both
+    second = pair.exchanged_outputs or second
+    for place, (original, stored) in enumerate(zip(first, second, strict=False)):
+        deployed = in_shape_of(stored, original)
+        axis = next(
+            (
+                at
+                for at in range(1, original.ndim)
+                if _CHANNELS[0] <= original.shape[at] <= _CHANNELS[1]
+            ),
+            None,
+        )
+        if original.shape != deployed.shape or original.ndim < 3 or axis is None:
+            continue
+        count = original.shape[axis]
+        rows = [np.moveaxis(output, axis, 0).reshape(count, -1) for output in (original, deployed)]
+        coarse = []
+        for channel, (fine, coarsely) in enumerate(zip(*rows, strict=True)):
+            levels, finer = np.unique(coarsely), len(np.unique(np.round(fine, _DIGITS)))
+            if not 1 < len(levels) <= _MOST_LEVELS or finer <= _FINER * len(levels):
+                continue
+            step, width = float(np.diff(levels).min()), float(np.ptp(fine))
+            if step >= _STEP * width > 0:
+                coarse.append((channel, len(levels), step))
+        if len(coarse) >= _SHARE * count:
+            channels = [channel for channel, _, _ in coarse]
+            yield Cause(
+                *("output-scale", "one-scale", "located", OUTPUT_SCALE),
+                names=(pair.deployed.outputs[place].name,),
+                evidence={
+                    "channels": channels,
+                    "of": count,
+                    "levels": max(levels for _, levels, _ in coarse),
+                    "step": coarse[0][2],
+                    "reach": float(rows[1][channels].max()),
+                    "original_reach": float(rows[0][channels].max()),
+                    "largest": float(np.abs(rows[0]).max()),
+                },
+                gain=20,
+            )
