@@ -21,6 +21,10 @@ _NEARLY = 0.02
 """Two scalings of pixels count as the same where they differ by at most this share of the range."""
 
 
+class UnknownScalingError(UsageError):
+    """Nothing tells how pixels enter a model."""
+
+
 Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
 """One side of an image."""
 
@@ -166,7 +170,7 @@ def resolve_input(
         return resolve_audio(tensor, stated, guessed, whose)
     scaling = stated if stated.has_scaling else guessed
     if not scaling.has_scaling:
-        raise UsageError(
+        raise UnknownScalingError(
             f"the file of {whose} does not tell how pixels are scaled; state it, for example "
             "`--input scale=1/255`, `--input scale=1` for raw pixels, or "
             "`--input mean=127 --input std=128`" + _or_audio(tensor)

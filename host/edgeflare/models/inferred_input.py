@@ -1,6 +1,6 @@
 """How a model is fed where that isn't stated: what its file and the files beside it tell, with the reason."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,14 @@ class Inference:
         """What is known; nothing where that is contradictory."""
         return InputOptions() if self.known is None else self.known.options
 
+    @property
+    def in_file(self) -> InputOptions:
+        """What the file's own metadata state."""
+        return self.options if self.known and self.known.source in _OF_FILES else InputOptions()
+
+
+_OF_FILES = ("edgeflare", "tflite-metadata", "ultralytics", "metadata")
+
 
 @dataclass(frozen=True)
 class InputFile:
@@ -71,8 +79,21 @@ class InputFile:
         return next((one for one in (inner[-1], inner[-3]) if one in (1, 3)), 0) or 0
 
 
-def infer_input(file: InputFile, stated: InputOptions) -> Inference:
+def read_apart(file: InputFile) -> FirstOperators | None:
+    """Return what a file computes first, read in a process of its own."""
+    return first_operators(
+        file.path, file.runtime, file.options or {}, file.tensor.name, file.channels
+    )
+
+
+def infer_input(
+    file: InputFile,
+    stated: InputOptions,
+    read: Callable[[InputFile], FirstOperators | None] = read_apart,
+) -> Inference:
     """Return how a file is fed, where `stated` doesn't say that; only what is sure is known.
+
+    `read` returns what the file computes first, None where that can't be read.
 
     First its own entry ``edgeflare.input`` tells, then the range of an integer input; then its metadata,
     the files beside it and its first operators, which must not contradict each other.
@@ -83,17 +104,13 @@ def infer_input(file: InputFile, stated: InputOptions) -> Inference:
     if stated.is_audio:
         return Inference(InferredInput("edgeflare", in_file) if in_file.is_image else None)
     written = list(written_inputs(file.path, file.metadata, file.place))
-    first: FirstOperators | None = None
     of_range = scaling_of_range(file.tensor)
     if stated.has_scaling:
         found = Inference(written[0]) if written else Inference()
     elif of_range.has_scaling:
         found = Inference(InferredInput("quantisation", of_range))
     else:
-        if file.channels:
-            first = first_operators(
-                file.path, file.runtime, file.options or {}, file.tensor.name, file.channels
-            )
+        first = read(file) if file.channels else None
         found = _agreed(_of_channels(written, file, stated), first, file)
     if found.known is None:
         return found

@@ -47,6 +47,10 @@ class InferredInput:
     options: InputOptions
     names: tuple[str, ...] = ()
 
+    def told_by(self) -> dict[str, Any]:
+        """Return what tells it, as JSON."""
+        return {"source": self.source, "names": list(self.names)}
+
 
 def written_inputs(
     path: Path, metadata: Mapping[str, str], place: int = 0

@@ -68,6 +68,14 @@ def stated_options(spec: InputSpec) -> dict[str, str]:
     return found
 
 
+def scaling_text(spec: InputSpec) -> str:
+    """Return what states the scaling, such as "mean=127.5, std=127.5"."""
+    options = stated_options(spec)
+    return ", ".join(
+        f"{name}={options[name]}" for name in ("scale", "mean", "std") if name in options
+    )
+
+
 def changed_options(
     before: InputSpec, after: InputSpec
 ) -> dict[str, tuple[str | None, str | None]]:
