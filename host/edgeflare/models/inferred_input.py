@@ -1,7 +1,7 @@
 """How a model is fed where that isn't stated: what its file and the files beside it tell, with the reason."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +34,19 @@ _OF_RANGE = 1.5 / 255
 class Inference:
     """How a file is fed as far as it tells: `known`, or `candidates` that contradict each other.
 
-    `behind`: what the integers right behind an input of floats were calibrated for; it tells how the
-    converter was fed, and counts where nothing else does.
+    `besides`: what the file's own entry states where that is no scaling. `behind`: what the integers
+    right behind an input of floats were calibrated for; it counts where labels don't contradict it.
     """
 
     known: InferredInput | None = None
     candidates: tuple[InferredInput, ...] = ()
     behind: InferredInput | None = None
+    besides: InputOptions = field(default_factory=InputOptions)
 
     @property
     def options(self) -> InputOptions:
-        """What is known; nothing where that is contradictory."""
-        return InputOptions() if self.known is None else self.known.options
+        """What is known; no scaling where that is contradictory."""
+        return self.besides if self.known is None else self.known.options
 
     @property
     def in_file(self) -> InputOptions:
@@ -102,7 +103,7 @@ def infer_input(
     if in_file.has_scaling or in_file.is_audio:
         return Inference(InferredInput("edgeflare", in_file))
     if stated.is_audio:
-        return Inference(InferredInput("edgeflare", in_file) if in_file.is_image else None)
+        return Inference(besides=in_file)
     written = list(written_inputs(file.path, file.metadata, file.place))
     of_range = scaling_of_range(file.tensor)
     if stated.has_scaling:
@@ -113,7 +114,7 @@ def infer_input(
         first = read(file) if file.channels else None
         found = _agreed(_of_channels(written, file, stated), first, file)
     if found.known is None:
-        return found
+        return replace(found, besides=in_file)
     return replace(
         found, known=replace(found.known, options=_filled(in_file, found.known, written, file))
     )

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.models.image_input import InputOptions
 from edgeflare_agent.image_spec import LAYOUTS, ORIENTATIONS, QUARTER_TURNS, RESIZES, InputSpec
 from edgeflare_agent.preprocess import dequantize, prepare
 
@@ -74,6 +75,19 @@ def scaling_text(spec: InputSpec) -> str:
     return ", ".join(
         f"{name}={options[name]}" for name in ("scale", "mean", "std") if name in options
     )
+
+
+def values_of(spec: InputSpec) -> InputOptions:
+    """Return the options that state a way's values: scaling and colour order."""
+    stated = stated_options(spec)
+    names = [name for name in ("scale", "mean", "std", "color") if name in stated]
+    values: dict[str, Any] = {
+        name: tuple(map(float, stated[name].split(",")))
+        if name in ("mean", "std")
+        else stated[name]
+        for name in names
+    }
+    return InputOptions.model_validate(values)
 
 
 def changed_options(

@@ -23,9 +23,13 @@ _REQUEST, _NOW, _RESULT = "request.pickle", "now.txt", "result.pickle"
 
 
 def triage_apart(
-    files: tuple[ModelFile, ModelFile], seeds: PairSeeds, *, has_classes: bool
+    files: tuple[ModelFile, ModelFile],
+    seeds: PairSeeds,
+    *,
+    has_classes: bool,
+    only_feeds: bool = False,
 ) -> Triage:
-    """Return why a pair differs.
+    """Return why a pair differs, as `triage`.
 
     A check at which the process ends is left out and named as not tried. Raises ModelError where the
     process can't be started, or ends before any check.
@@ -34,7 +38,7 @@ def triage_apart(
     with TemporaryDirectory(prefix="edgeflare-") as name:
         folder = Path(name)
         while True:
-            request = files, seeds, has_classes, failed
+            request = files, seeds, has_classes, failed, only_feeds
             (folder / _REQUEST).write_bytes(pickle.dumps(request))
             (folder / _NOW).write_text("")
             try:
@@ -53,11 +57,11 @@ def triage_apart(
 def triage_here(name: str) -> None:
     """Do what `triage_apart` asks for in this process; write the result."""
     folder = Path(name)
-    files, seeds, has_classes, failed = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
+    files, seeds, has_classes, failed, only_feeds = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
     pair = Pair(files, seeds, has_classes=has_classes)
 
     def begin(check: str) -> None:
         (folder / _NOW).write_text(check)
 
-    result = triage(pair, begin=begin, failed=failed)
+    result = triage(pair, begin=begin, failed=failed, only_feeds=only_feeds)
     (folder / _RESULT).write_bytes(pickle.dumps(as_json(result)))

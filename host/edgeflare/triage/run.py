@@ -25,9 +25,9 @@ from edgeflare.triage.checks.exchange import (
     exchanged_inputs,
     exchanged_outputs,
 )
-from edgeflare.triage.checks.feeding import feeds, input_range, same_tensor
+from edgeflare.triage.checks.feeding import feeds, few_codes, input_range, same_tensor
 from edgeflare.triage.checks.form import forms
-from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule
+from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule, statements
 from edgeflare.triage.checks.kernels import kernels
 from edgeflare.triage.checks.labels import labels
 from edgeflare.triage.checks.layers import layers
@@ -40,12 +40,16 @@ from edgeflare.triage.pair import LOST_ACCURACY, Pair
 
 Check = Callable[[Pair], Iterator[Cause]]
 _FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
-_OF_SEEDS: tuple[Check, ...] = (ignored_inputs, resize_rule, exif, labels)
+_OF_SEEDS: tuple[Check, ...] = (
+    *(ignored_inputs, resize_rule, exif),
+    *(few_codes, statements, labels),
+)
 _CORRECTIONS: tuple[Check, ...] = (
     *(kernels, input_range),
     *(exchanged_inputs, exchanged_outputs, exchanged_classes),
     *(forms, same_tensor),
 )
+_OF_FEEDS: tuple[Check, ...] = (input_range, same_tensor)
 _SEARCHES: tuple[Check, ...] = (layers, reference)
 _ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
 _STRONG = 4.5
@@ -57,10 +61,12 @@ def triage(
     *,
     begin: Callable[[str], None] = lambda _: None,
     failed: Mapping[str, str] | None = None,
+    only_feeds: bool = False,
 ) -> Triage:
     """Return why a pair differs.
 
     `begin` is called with the name of each check before it; those that have `failed` are left out.
+    `only_feeds`: whether what samples become for each model is all that is looked into.
     """
     failed = dict(failed or {})
 
@@ -80,17 +86,17 @@ def triage(
             try_check(check.__name__, partial(check, pair), _ERRORS)
 
     run(_FIRST)
-    if not pair.is_unusable:
+    if not pair.is_unusable and not only_feeds:
         run((repeats,))
     if not pair.is_unusable and (pair.of_original is None or pair.of_deployed is None):
         pair.is_unusable = True
     if not pair.is_unusable:
-        run(_OF_SEEDS)
+        run((labels, statements) if only_feeds else _OF_SEEDS)
         if pair.is_on_device:
             run((device_feeds,))
-        elif pair.is_off or is_below_reference(pair):
-            run(_CORRECTIONS)
-            if not pair.is_corrected:
+        elif pair.is_off or (not only_feeds and is_below_reference(pair)):
+            run(_OF_FEEDS if only_feeds else _CORRECTIONS)
+            if not pair.is_corrected and not only_feeds:
                 run(_SEARCHES)
                 for name in plugins.names("cause"):  # a distribution's code: it may raise anything
                     try_check(name, partial(_of_others, name, pair), (Exception,))
@@ -98,7 +104,8 @@ def triage(
             same_input = pair.sharp_layer is not None and pair.sharp_layer > _BEHIND_SECOND
             if not is_known and not same_input:
                 run((feeds,))
-        run((output_scale,))
+        if not only_feeds:
+            run((output_scale,))
     return _result(pair, failed)
 
 

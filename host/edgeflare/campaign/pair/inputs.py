@@ -11,7 +11,6 @@ from edgeflare.errors import UsageError
 from edgeflare.models import (
     SEED_NAMES,
     AudioSpec,
-    InputOptions,
     InputSpec,
     Spec,
     TensorInfo,
@@ -78,7 +77,7 @@ def resolve_inputs(
             scaling = stated if stated.has_scaling else other.options
             fitting = [one for one in own.candidates if alike(one.options, scaling)]
             told = fitting[0] if scaling.has_scaling and fitting else None
-            known = InputOptions() if told is None else told.options
+            known = own.besides if told is None else told.options
         elif not own.options.has_scaling and not own.options.is_audio:
             told = InferredInput("other-model", known) if known.has_scaling else None
         try:
