@@ -45,15 +45,27 @@ class Checked:
     """A deployed model, judged. `causes` and `remarks` are those of the triage, ranked.
 
     `verdict`: "sound", "worse", "cannot-tell", or "not-comparable" where a model's answers can't be
-    used. `agreement` and `expected` in dB as of `Triage`; `ruled_out` and `failed`: what was tried and
-    doesn't fit, and what could not be tried.
+    used; None, without a triage, where no device answered. The triage has the agreement, what was tried
+    and doesn't fit, and what could not be tried.
     """
 
-    verdict: CheckVerdict
+    verdict: CheckVerdict | None
     own: OwnInputs
-    causes: tuple[Cause, ...]
-    remarks: tuple[Cause, ...]
-    triage: Triage
+    triage: Triage | None
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The causes, ranked."""
+        return () if self.triage is None else self.triage.causes
+
+    @property
+    def remarks(self) -> tuple[Cause, ...]:
+        """What an application may meet though the pair agrees."""
+        return () if self.triage is None else self.triage.remarks
+
+
+NOT_ASKED = Checked(None, OwnInputs(0, (), None), None)
+"""No device could be asked."""
 
 
 def checked(store: Store, triage: Triage) -> Checked:
@@ -71,7 +83,7 @@ def checked(store: Store, triage: Triage) -> Checked:
         verdict = "cannot-tell"
     else:
         verdict = soundness.verdict
-    return Checked(verdict, own_inputs(store), triage.causes, triage.remarks, triage)
+    return Checked(verdict, own_inputs(store), triage)
 
 
 def own_inputs(store: Store) -> OwnInputs:

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
 from edgeflare._internal.text import counted, size_text
 from edgeflare.cli.options import CampaignFolder, Force, Json
 from edgeflare.cli.terminal import echo, echo_err, findings_text
-from edgeflare.errors import PreflightError, UsageError
+from edgeflare.errors import DeviceError, PreflightError, UsageError
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -189,8 +189,17 @@ def check(settings: "CheckSettings", json: Json = False) -> None:
         stated.values.setdefault(table, {})["path"] = getattr(settings, table)
     config = survey_alone(config_from(stated.values, "check", stated.flags))
     config = config.model_copy(update={"allow_disagreement": True})
-    with progress_display() as progress:
-        folder = run_campaign(config, ask=ask, progress=progress)
+    try:
+        with progress_display() as progress:
+            folder = run_campaign(config, ask=ask, progress=progress)
+    except DeviceError:
+        if json:  # programs get the same names: there is no verdict
+            from edgeflare.analysis import analysis
+            from edgeflare.cli.display.tables import print_json
+
+            plugin: Any = analysis("check")
+            print_json(plugin.to_json(plugin.not_asked))
+        raise
     if not json:
         echo_err(f"in {folder}")
     run_and_print("check", folder, {}, json=json)

@@ -162,6 +162,11 @@ class Device(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=Tr
         return self
 
     @property
+    def is_this_interpreter(self) -> bool:
+        """Whether it is this machine with the Python that EdgeFlare runs in."""
+        return self.transport == "local" and self.python == LOCAL.python
+
+    @property
     def address(self) -> str:
         """Where it is, for people: ``this machine``, or as ``ssh://`` or ``adb://`` text.
 

@@ -22,7 +22,7 @@ from edgeflare._internal.text import (
 from edgeflare.analysis.agreement import Agreements, agreements
 from edgeflare.analysis.base import Analysis, RunContext
 from edgeflare.analysis.campaign_verdict import TONES, campaign_soundness
-from edgeflare.analysis.check import Checked, checked
+from edgeflare.analysis.check import NOT_ASKED, Checked, checked
 from edgeflare.analysis.ranking.candidates import (
     CompareSettings,
     Comparison,
@@ -58,6 +58,7 @@ from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.triage.cause import Triage
 from edgeflare.words import triage as triage_words
+from edgeflare.words.next_steps import next_step, step_for
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
 
 _DUELS_SHOWN = 45
@@ -97,13 +98,21 @@ class _Triage(Analysis[TriageSettings, Triage]):
         del settings, context
         return triage_campaign(campaign, config_from(campaign.campaign, str(campaign.folder)))
 
+    def to_json(self, result: Triage) -> dict[str, Any]:
+        """Return the result with each cause in words, and what to do next about it."""
+        found: dict[str, Any] = as_json(result)
+        for name, causes in (("causes", result.causes), ("remarks", result.remarks)):
+            for cause, plain in zip(causes, found[name], strict=True):
+                plain |= {"text": triage_words.sentence(cause), "next": step_for(cause)}
+        return found | {"next": next_step(result)}
+
     def sections(self, result: Triage) -> Iterator[Section]:  # type: ignore[override]
         found = [Item(capitalized(triage_words.sentence(one))) for one in result.causes]
         remarks = [Item(capitalized(triage_words.sentence(one))) for one in result.remarks]
         blocks: list[Block] = [Text(capitalized(triage_words.headline(result)))]
         if found:
             blocks.append(Listing(tuple(found)))
-        if step := triage_words.next_step(result):
+        if step := next_step(result):
             blocks.append(Text(f"Next: {step}."))
         if remarks:
             blocks += [
@@ -123,8 +132,11 @@ class _Check(Analysis[TriageSettings, Checked]):
     settings = TriageSettings
     result = Checked
     stored = False
+    not_asked = NOT_ASKED
 
     def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Checked:
+        if not any(seed.outputs is not None for seed in campaign.seeds()):
+            return NOT_ASKED
         found = campaign.result(_Triage.name, Triage)
         if found is None:
             found = _Triage().run(campaign, settings, context)
@@ -132,24 +144,13 @@ class _Check(Analysis[TriageSettings, Checked]):
         return checked(campaign, found)
 
     def to_json(self, result: Checked) -> dict[str, Any]:
-        """Return the contract: verdict, causes, remarks, own, ruled_out; agreement in dB."""
-        found: dict[str, Any] = as_json(result)
-        triage = found.pop("triage")
-        for cause, words in zip(
-            (*found["causes"], *found["remarks"]), (*result.causes, *result.remarks), strict=True
-        ):
-            cause["text"] = triage_words.sentence(words)
-            cause["next"] = triage_words.step_for(words)
-        known = (
-            "number_format",
-            "agreement",
-            "expected",
-            "same_class",
-            "ruled_out",
-            "failed",
-            "calls",
-        )
-        return found | {name: triage[name] for name in known}
+        """Return the contract: the verdict, the user's own inputs, and what the triage says."""
+        triage: Mapping[str, Any] = {"causes": [], "remarks": [], "ruled_out": {}, "failed": {}}
+        if result.triage is not None:
+            triage = _Triage().to_json(result.triage)
+        verdict_and_own = as_json(result)
+        verdict_and_own.pop("triage")
+        return {**verdict_and_own, **triage}
 
     def sections(self, result: Checked) -> Iterator[Section]:  # type: ignore[override]
         lines = [Text(_WORDS_OF_VERDICT[result.verdict], _TONES_OF_VERDICT[result.verdict])]
@@ -167,21 +168,24 @@ class _Check(Analysis[TriageSettings, Checked]):
                 Text(f"Accuracy {before} -> {after} on {counted(right.labelled, 'label')}")
             )
         yield Section("check", "Check", tuple(lines), order=5)
-        yield from _Triage().sections(result.triage)
+        if result.triage is not None:
+            yield from _Triage().sections(result.triage)
 
     def exit_code(self, result: Checked) -> int:
         return _CODES[result.verdict]
 
 
 _FLIPS_SHOWN = 3
-_CODES = {"sound": 0, "worse": 1, "not-comparable": 2, "cannot-tell": 4}
+_CODES = {"sound": 0, "worse": 1, "not-comparable": 2, None: 3, "cannot-tell": 4}
 _WORDS_OF_VERDICT = {
+    None: "CAN'T ASK: no device answered",
     "sound": "SOUND: as good as healthy references",
     "worse": "WORSE",
     "not-comparable": "CAN'T COMPARE: the answers of one model can't be used",
     "cannot-tell": "CAN'T SAY",
 }
-_TONES_OF_VERDICT: Mapping[str, Tone] = {
+_TONES_OF_VERDICT: Mapping[str | None, Tone] = {
+    None: "bad",
     "sound": "good",
     "worse": "bad",
     "not-comparable": "bad",

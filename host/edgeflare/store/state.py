@@ -102,6 +102,19 @@ class StoredFault:
 
 
 @dataclass(frozen=True)
+class RawOutputs:
+    """What the deployed model returned on its device for the first seeds, before it became answers.
+
+    `seeds`: their ids. `outputs`: for each output that counts, the digest of a stored array [seeds, ...], as the
+    runtime has it. `devices`: which returned them.
+    """
+
+    seeds: Sequence[str]
+    outputs: Sequence[str]
+    devices: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Reference:
     """A reference that has answered: an int8 model of the float model `of`, or another campaign.
 
@@ -246,6 +259,8 @@ class CampaignState:
     """Why the control can't be run."""
     devices: Fact[Sequence[StoredDevice]] = Fact([])
     """The devices that the campaign was given."""
+    device_outputs: Fact[RawOutputs | None] = Fact(None, "device outputs")
+    """What the device returned for the first seeds; None where this machine returns it again."""
     disagreement: Fact[str] = Fact("")
     """What is wrong with the pair, by the answers to the seeds; "": nothing is, or it is accepted."""
     environment: Fact[str | None] = Fact(None)

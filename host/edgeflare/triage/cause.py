@@ -65,8 +65,8 @@ class Cause:
 
     `kind`, `proof` and `side` are codes; `what` tells causes of one kind apart, such as
     "inputs-exchanged". `names`: tensors, operators, inputs or outputs, as the files have them.
-    `evidence`: the numbers. `next`: the code of one step or experiment, and `change` what a setting
-    should be, by its name. `strength` and `gain` (dB) order causes.
+    `evidence`: the numbers. `change`: what would mend it, by name; of a preprocessing the options of
+    `--input` for that side. `strength` and `gain` (dB) order causes.
     """
 
     kind: CauseKind
@@ -76,7 +76,7 @@ class Cause:
     side: Side = "deployed"
     names: tuple[str, ...] = ()
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    change: Mapping[str, str] = field(default_factory=dict)
+    change: Mapping[str, Any] = field(default_factory=dict)
     gain: float = 0.0
     is_remark: bool = False
 

@@ -33,6 +33,8 @@ class ModelFile:
 
     `side`: "original" or "deployed". `runtime` runs the file on this machine, by `options`. Samples
     enter it as `spec` says, other inputs are `given`. `outputs` are the names of those that count.
+    A file that this machine can't run has no runtime, ""; then `unread` says why, and `announced` has the
+    outputs as the device described them.
     """
 
     side: Literal["original", "deployed"]
@@ -42,6 +44,8 @@ class ModelFile:
     spec: Spec
     given: GivenInputs = ONE_INPUT
     outputs: tuple[str, ...] = ()
+    unread: str = ""
+    announced: tuple[TensorInfo, ...] = ()
 
     def resizing(self, rule: str) -> "ModelFile":
         """Return the model for images of other sizes, which a rule brings to its own."""
@@ -133,6 +137,28 @@ class HostModel:
         pairs = zip(samples, rows, strict=True)
         return stacked([self.run(self.tensors(sample, way, row)) for sample, row in pairs])
 
+    def at_once(self, calls: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
+        """Return the answers to inputs that are given together, as rows of a batch.
+
+        None where the file takes one input at a time, or an output has no row for each.
+        """
+        if not all(info.shape[:1] == (None,) for info in self.inputs):
+            return None
+        self.calls += 1
+        try:
+            raws = self._runtime.run_several(
+                [np.concatenate(rows) for rows in zip(*calls, strict=True)]
+            )
+        except (AgentError, ValueError):  # of inputs of several shapes
+            return None
+        outputs = [(raws[place], self._runtime.outputs[place]) for place in self._places]
+        if any(raw.shape[:1] != (len(calls),) for raw, _ in outputs):
+            return None
+        return [
+            [real_values(raw[row : row + 1], info) for raw, info in outputs]
+            for row in range(len(calls))
+        ]
+
     def without_reset(self, calls: Sequence[Sequence[NDArray[Any]]]) -> list[list[Values]] | None:
         """Return the answers to inputs one after the other, as an application has them: nothing is reset.
 
@@ -202,6 +228,34 @@ class HostModel:
         if len(readers) != 1 or not quantising:
             return None
         return self.structure.grids.get(quantising[0].outputs[0])
+
+
+class RecordedModel(HostModel):
+    """A deployed model that can't be run on this machine: what the device answered is all of it."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.file = file
+        self.side = file.side
+        self.spec = file.spec
+        self.calls = 0
+        self.structure = None
+        self.unread = file.unread
+        self.number_format = "int8"  # it isn't known: of int8 the least is expected
+
+    @property
+    def inputs(self) -> Sequence[TensorInfo]:
+        """None: a device tells those of its outputs alone."""
+        return ()
+
+    @property
+    def outputs(self) -> Sequence[TensorInfo]:
+        """The outputs that count, as the device described them."""
+        return self.file.announced
+
+    def tensors(self, sample: Sample, way: Way, row: int = 0) -> list[NDArray[Any]]:
+        """Raise ModelError: nothing can be asked of it."""
+        del sample, way, row
+        raise ModelError(f"{self.file.path.name} can't be run here: {self.unread}")
 
 
 def real_values(raw: NDArray[Any], info: TensorInfo) -> Values:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from edgeflare.triage.agreement import (
     least_agreement,
 )
 from edgeflare.triage.cause import CORRECTED, Cause
-from edgeflare.triage.model import HostModel, ModelFile
+from edgeflare.triage.model import HostModel, ModelFile, RecordedModel
 from edgeflare.triage.ways import Way
 from edgeflare.types import Sample
 
@@ -42,13 +43,15 @@ LOST_ACCURACY, LOST_SEEDS = 0.1, 5
 class DeviceAnswers:
     """What the device answered to some seeds: the raw outputs' real values, one array an output.
 
-    `repeated`: to how many of them it answered otherwise when it was asked again.
+    `repeated`: to how many of them it answered otherwise when it was asked again. `accelerator`: what
+    runs the model there in place of the CPU, such as a delegate; "": nothing is known of one.
     """
 
     samples: Sequence[Sample]
     rows: Sequence[int]
     outputs: Outputs
     repeated: int = 0
+    accelerator: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,9 @@ class Pair:
 
     `has_classes`: one class is meant by an answer. `causes` grow as checks find them; `ruled_out`
     has what was tried and doesn't fit, with counts. `is_unusable`: one side's answers tell nothing,
-    so that nothing can be compared; `is_on_device`: the same file answers otherwise there than here.
+    so that nothing can be compared; `on_device`: the original's and the device's answers, where the same
+    file answers otherwise there than here. Where the deployed file can't be run here, `seeds` are those
+    that the device's answers are to.
     """
 
     files: tuple[ModelFile, ModelFile]
@@ -85,7 +90,7 @@ class Pair:
     causes: list[Cause] = field(default_factory=list)
     ruled_out: dict[str, Any] = field(default_factory=dict)
     is_unusable: bool = False
-    is_on_device: bool = False
+    on_device: tuple[Outputs, Outputs] | None = None
     lost_accuracy: float = 0.0
     reference: float | None = None
     """The agreement of a fresh int8 copy of the original, in dB."""
@@ -98,7 +103,14 @@ class Pair:
     """How many computing operators stand before the one behind which the tensors sharply part."""
 
     def __post_init__(self) -> None:
-        self.original, self.deployed = map(HostModel, self.files)
+        original, deployed = self.files
+        self.original = HostModel(original)
+        self.deployed = HostModel(deployed) if deployed.runtime else RecordedModel(deployed)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the deployed file can't be run here, so that the device's answers stand for it."""
+        return isinstance(self.deployed, RecordedModel)
 
     @property
     def models(self) -> tuple[HostModel, HostModel]:
@@ -106,14 +118,28 @@ class Pair:
         return self.original, self.deployed
 
     @cached_property
-    def places(self) -> list[int]:
-        """The seeds that are compared: at most 24, evenly spread; 8 of large models."""
-        count = len(self.seeds.samples)
-        size = sum(file.path.stat().st_size for file in self.files)
-        values = max(sum(tensor.size for tensor in self.tensors(model, 0)) for model in self.models)
+    def most_seeds(self) -> int:
+        """How many seeds are compared at most: 24, and 8 of large models."""
+        models = self.models[: 1 if self.is_recorded else 2]
+        size = sum(model.file.path.stat().st_size for model in models)
+        values = max(sum(tensor.size for tensor in self.tensors(model, 0)) for model in models)
         is_large = size > _LARGE_BYTES or values > _LARGE_INPUT
-        most = min(count, FEWEST_SEEDS if is_large else MOST_SEEDS)
-        return [int(place) for place in np.unique(np.linspace(0, count - 1, most).astype(int))]
+        return FEWEST_SEEDS if is_large else MOST_SEEDS
+
+    @cached_property
+    def places(self) -> list[int]:
+        """The seeds that are compared, evenly spread over those that aren't the same."""
+        different = {
+            (
+                sample.shape,
+                sha256(np.ascontiguousarray(sample).data).digest(),
+                self.seeds.row(place),
+            ): place
+            for place, sample in reversed([*enumerate(self.seeds.samples)])
+        }
+        seeds = sorted(different.values())
+        most = min(len(seeds), self.most_seeds)
+        return [seeds[at] for at in np.unique(np.linspace(0, len(seeds) - 1, most).astype(int))]
 
     def tensors(self, model: HostModel, place: int, way: Way | None = None) -> list[NDArray[Any]]:
         """Return what a model's inputs are given for a seed, as stated or in another way."""
@@ -129,6 +155,8 @@ class Pair:
     ) -> Outputs | None:
         """Return a model's answers to seeds; None where shapes change by seed. Raises ModelError."""
         places = self.places if places is None else places
+        if model.file.runtime == "" and way is None and self.seeds.device is not None:
+            return tuple(output[places] for output in self.seeds.device.outputs)
         samples = [self.seeds.samples[place] for place in places]
         rows = [self.seeds.row(place) for place in places]
         return model.answers(samples, way or Way(model.spec), rows)
@@ -173,8 +201,11 @@ class Pair:
     @cached_property
     def same_class(self) -> float | None:
         """The share of the seeds on which both models decide for one class."""
+        return self.share_of_one_class(*self.both)
+
+    def share_of_one_class(self, first: Outputs, second: Outputs) -> float | None:
+        """Return on which share of seeds these answers are for one class; None where none is meant."""
         place = self.classes_at
-        first, second = self.both
         if place is None or len(second) <= place:
             return None
         scores = by_seed(first[place]), by_seed(second[place])
@@ -185,11 +216,15 @@ class Pair:
     @property
     def is_lossy(self) -> bool:
         """Whether rounding changes the class of too many seeds."""
+        return self.are_lossy(self.agreement, self.same_class)
+
+    def are_lossy(self, agreement: float, same_class: float | None) -> bool:
+        """Whether answers of this agreement show a rounding that goes too far."""
         return (
             self.number_format != "float32"
-            and self.same_class is not None
-            and self.same_class < LOSSY_CLASSES
-            and self.agreement < LOSSY
+            and same_class is not None
+            and same_class < LOSSY_CLASSES
+            and agreement < LOSSY
         )
 
     @property

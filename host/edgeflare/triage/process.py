@@ -46,8 +46,11 @@ def triage_apart(
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise ModelError(f"the triage can't be run: {error}") from error
             if (folder / _RESULT).is_file():
-                result: Triage = of_json(Triage, pickle.loads((folder / _RESULT).read_bytes()))  # noqa: S301
-                return result
+                result = pickle.loads((folder / _RESULT).read_bytes())  # noqa: S301
+                if isinstance(result, str):
+                    raise ModelError(result)
+                triaged: Triage = of_json(Triage, result)
+                return triaged
             check = (folder / _NOW).read_text()
             if not check or check in failed or len(failed) >= _MOST_CRASHES:
                 raise ModelError(f"the triage failed: {how_it_failed(done)}")
@@ -58,10 +61,14 @@ def triage_here(name: str) -> None:
     """Do what `triage_apart` asks for in this process; write the result."""
     folder = Path(name)
     files, seeds, has_classes, failed, only_feeds = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
-    pair = Pair(files, seeds, has_classes=has_classes)
 
     def begin(check: str) -> None:
         (folder / _NOW).write_text(check)
 
-    result = triage(pair, begin=begin, failed=failed, only_feeds=only_feeds)
-    (folder / _RESULT).write_bytes(pickle.dumps(as_json(result)))
+    try:
+        pair = Pair(files, seeds, has_classes=has_classes)
+        found = triage(pair, begin=begin, failed=failed, only_feeds=only_feeds)
+        result = as_json(found)
+    except ModelError as error:
+        result = str(error)
+    (folder / _RESULT).write_bytes(pickle.dumps(result))

@@ -17,7 +17,9 @@ import numpy as np
 
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
+from edgeflare.triage.agreement import FEWEST_SEEDS, least_agreement
 from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
+from edgeflare.triage.changes import change_of
 from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
 from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (
@@ -32,6 +34,7 @@ from edgeflare.triage.checks.kernels import kernels
 from edgeflare.triage.checks.labels import labels
 from edgeflare.triage.checks.layers import layers
 from edgeflare.triage.checks.usable import (
+    batch_rows,
     repeats,
     training_mode,
     unusable_values,
@@ -41,7 +44,7 @@ from edgeflare.triage.pair import LOST_ACCURACY, Pair
 Check = Callable[[Pair], Iterator[Cause]]
 _FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
 _OF_SEEDS: tuple[Check, ...] = (
-    *(ignored_inputs, resize_rule, exif),
+    *(batch_rows, ignored_inputs, resize_rule, exif),
     *(few_codes, statements, labels),
 )
 _CORRECTIONS: tuple[Check, ...] = (
@@ -51,8 +54,15 @@ _CORRECTIONS: tuple[Check, ...] = (
 )
 _OF_FEEDS: tuple[Check, ...] = (input_range, same_tensor)
 _SEARCHES: tuple[Check, ...] = (layers, reference)
+_WITH_THE_FILE: tuple[Check, ...] = (
+    *(training_mode, ignored_inputs, exif, few_codes, statements, kernels, input_range),
+    *(exchanged_inputs, same_tensor, layers, reference),
+)
+"""The checks that run the deployed file, or read it: not tried where that can't be done here."""
 _ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
 _STRONG = 4.5
+_LIKE_COLOURS = "classes-exchanged"
+"""With colours as classes another colour order looks like it."""
 _BEHIND_SECOND = 2
 
 
@@ -83,24 +93,30 @@ def triage(
 
     def run(checks: tuple[Check, ...]) -> None:
         for check in checks:
+            if pair.is_recorded and check in _WITH_THE_FILE:
+                continue
             try_check(check.__name__, partial(check, pair), _ERRORS)
 
+    if pair.is_recorded:
+        pair.ruled_out["file"] = {"name": pair.deployed.file.path.name, "why": pair.deployed.unread}
     run(_FIRST)
     if not pair.is_unusable and not only_feeds:
         run((repeats,))
     if not pair.is_unusable and (pair.of_original is None or pair.of_deployed is None):
         pair.is_unusable = True
     if not pair.is_unusable:
-        run((labels, statements) if only_feeds else _OF_SEEDS)
-        if pair.is_on_device:
+        run((statements, labels) if only_feeds else _OF_SEEDS)
+        if pair.on_device is not None:
             run((device_feeds,))
-        elif pair.is_off or (not only_feeds and is_below_reference(pair)):
+        elif pair.is_off or (not (pair.is_recorded or only_feeds) and is_below_reference(pair)):
             run(_OF_FEEDS if only_feeds else _CORRECTIONS)
             if not pair.is_corrected and not only_feeds:
                 run(_SEARCHES)
                 for name in plugins.names("cause"):  # a distribution's code: it may raise anything
                     try_check(name, partial(_of_others, name, pair), (Exception,))
-            is_known = any(cause.strength >= _STRONG for cause in pair.causes)
+            is_known = any(
+                cause.strength >= _STRONG and cause.what != _LIKE_COLOURS for cause in pair.causes
+            )
             same_input = pair.sharp_layer is not None and pair.sharp_layer > _BEHIND_SECOND
             if not is_known and not same_input:
                 run((feeds,))
@@ -115,16 +131,25 @@ def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
-    order = tuple(replace(cause, evidence=_plain(cause.evidence)) for cause in ranked(pair.causes))
-    usable = not pair.is_unusable
-    agreement = pair.agreement if usable and np.isfinite(pair.agreement) else None
+    order = tuple(
+        replace(one, evidence=_plain(one.evidence), change=_plain(change_of(one)))
+        for one in ranked(pair.causes)
+    )
+    agreement, same_class = None, None
+    if not pair.is_unusable:
+        answers = pair.on_device or pair.both
+        reached = least_agreement(*answers)
+        same_class = pair.share_of_one_class(*answers)
+        agreement = reached if np.isfinite(reached) else None
     agrees = (
         agreement is not None
         and agreement >= pair.expected
-        and not pair.is_lossy
+        and not pair.are_lossy(agreement, same_class)
         and pair.lost_accuracy < LOST_ACCURACY
         and not any(cause.kind == "constant" for cause in order)
     )
+    if len(pair.places) < FEWEST_SEEDS:
+        pair.ruled_out["seeds"] = {"compared": len(pair.places), "needed": FEWEST_SEEDS}
     strong = [cause for cause in order if not cause.is_remark and cause.strength >= COARSE]
     if agrees:  # what is weaker is a remark at most
         order = tuple(cause for cause in order if cause.strength >= REMARK or cause.is_remark)
@@ -132,7 +157,7 @@ def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
         pair.number_format,
         agreement,
         pair.expected,
-        pair.same_class if usable else None,
+        same_class,
         agrees and not strong,
         pair.is_unusable,
         tuple(cause for cause in order if not cause.is_remark),

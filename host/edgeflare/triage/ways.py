@@ -58,13 +58,45 @@ class Way:
             codes = make(prepare(sample, spec).astype(np.int64), prepare(sample, plain))
         return np.clip(np.rint(codes), limits.min, limits.max).astype(info.dtype)
 
-    def options(self, stated: Spec) -> Mapping[str, str | None]:
+    def options(self, stated: Spec) -> Mapping[str, str]:
         """Return what `--input` then states otherwise; empty where no statement has this way."""
         if self.picture or self.codes or self.factor != 1:
             return {}
+        if isinstance(self.spec, AudioSpec) and isinstance(stated, AudioSpec):
+            was, now = _audio_options(stated), _audio_options(self.spec)
+            return {name: value for name, value in now.items() if was.get(name) != value}
         if not isinstance(self.spec, InputSpec) or not isinstance(stated, InputSpec):
             return {}
-        return {name: now for name, (_, now) in changed_options(stated, self.spec).items()}
+        changed = changed_options(stated, self.spec)
+        return {
+            name: _UNCHANGED.get(name, "") if now is None else now
+            for name, (_, now) in changed.items()
+        }
+
+    def change(self, stated: Spec) -> Mapping[str, str]:
+        """Return the options, or by its name what no statement has: picture, codes or factor."""
+        without = {"picture": self.picture, "codes": self.codes, "factor": f"{self.factor:g}"}
+        is_plain = {"picture": "", "codes": "", "factor": "1"}
+        return self.options(stated) or {
+            name: value for name, value in without.items() if value != is_plain[name]
+        }
+
+
+_UNCHANGED = {"scale": "1", "mean": "0", "std": "1"}
+"""Options that leave pixels as they are."""
+
+
+def _audio_options(spec: AudioSpec) -> dict[str, str]:
+    """Return what `--input` states of a clip's values and spectrum."""
+    fields = {} if spec.mel is None else spec.mel._asdict()
+    fields |= {"peak": spec.peak or "none", "axes": spec.axes, "mean": spec.mean, "std": spec.std}
+    texts = {
+        name: ",".join(f"{one:.9g}" for one in value) if isinstance(value, tuple) else str(value)
+        for name, value in fields.items()
+        if value is not None
+    }
+    numerator, denominator = spec.scale
+    return texts | {"scale": f"{numerator:.9g}/{denominator:.9g}"}
 
 
 def _letterbox(image: Sample, size: tuple[int, int]) -> Sample:

@@ -20,6 +20,12 @@ def headline(found: Triage) -> str:
         return f"the outputs have other shapes ({wanted})"
     same = "" if found.same_class is None else f", the same class on {found.same_class:.0%}"
     reached = f"{found.agreement:.0f} dB{same}"
+    if found.is_healthy and "seeds" in found.ruled_out:
+        few = found.ruled_out["seeds"]
+        return (
+            f"the pair agrees on {counted(few['compared'], 'input')} ({reached}; {wanted}): "
+            f"{few['needed']} different ones tell how well"
+        )
     if found.is_healthy:
         return f"the pair agrees as well as healthy {found.number_format} pairs do ({reached})"
     if found.agreement >= found.expected:
@@ -45,6 +51,7 @@ _NOUNS = {
     "input-range": "range of an input",
     "resize-rule": "resize rule",
     "exif": "EXIF orientation",
+    "batch": "batch rows",
 }
 
 
@@ -61,14 +68,30 @@ def _db(agreement: float | None) -> str:
     return "outputs of other shapes" if agreement is None else f"{agreement:.0f} dB"
 
 
+def way_words(change: Mapping[str, str]) -> str:
+    """Return how a model is fed by a change of a preprocessing, such as ``color=BGR``."""
+    for name in ("picture", "codes"):
+        if name in change:
+            return _WAYS[change[name]]
+    if "factor" in change:
+        return f"clips multiplied by {change['factor']}"
+    return ", ".join(f"{name}={value}" if value else f"no {name}" for name, value in change.items())
+
+
 def _way(evidence: _Evidence) -> str:
-    way, options = evidence["way"], evidence.get("options") or {}
-    stated = ", ".join(
-        f"{name}={value}" if value else f"no {name}" for name, value in options.items()
+    """Return the way that fits, and those that fit as well."""
+    also = " or ".join(map(way_words, evidence.get("also", ())))
+    kernel = evidence.get("kernel")
+    text = way_words(evidence["way"]) + (
+        f" (or {also}: nothing here tells them apart)" * bool(also)
     )
-    return _WAYS.get(way.get("picture") or way.get("codes") or "", stated) or (
-        f"clips multiplied by {way['factor']:g}"
-    )
+    text += f" (its kernel {kernel} holds the original's numbers in another order)" * bool(kernel)
+    return text + " (or with the classes renumbered)" * bool(evidence.get("classes"))
+
+
+def _stated(options: Mapping[str, Any]) -> str:
+    """Options of a runtime as `--runtime-option` takes them."""
+    return ", ".join(f"{name}={str(value).lower()}" for name, value in options.items())
 
 
 _WAYS = {
@@ -182,6 +205,10 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"the {c.side} model keeps a state between calls ({_names(c)}): without a reset before "
         f"each input {e['changed']} of {e['of']} answers are others"
     ),
+    ("batch", "rows-differ"): lambda c, e: (
+        f"given {e['of']} inputs at once the {c.side} model answers otherwise than to each alone: "
+        f"output {_names(c)}, {counted(len(e['rows']), 'row')} of {e['of']}"
+    ),
     ("conversion", "training-mode"): lambda c, e: (
         f"the deployed file was exported in training mode: {e['operator']} {_names(c)} uses the "
         "statistics of the single input"
@@ -202,7 +229,8 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"{e['partner']}"
     ),
     ("conversion", "bias-differs"): lambda c, e: (
-        f"the bias of {_names(c)} is {'empty' if e['empty'] else 'another'} than that of {e['partner']}"
+        f"the bias of {_names(c)} is {'empty' if e['empty'] else 'another one'}, unlike that of "
+        f"{e['partner']}"
     ),
     ("", "rough-kernel"): lambda c, e: (
         f"kernel {_names(c)} is only roughly that of the original (correlation {e['correlation']:.3f})"
@@ -249,17 +277,26 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"the {c.side} model is stated to be fed {pixels_words(e['stated'])}, and takes "
         f"{pixels_words(e['told'])} ({source_words(e['source'], e['names'])})"
     ),
+    ("preprocessing", "as-original"): lambda _, e: (
+        f"fed {_way(e)} the original answers as the device does ({_then(e)}): the two are fed "
+        "differently"
+    ),
     ("preprocessing", "same-tensor"): lambda _, e: (
         f"the two are fed differently; given the same tensor they agree ({_then(e)})"
+        + "; so they do with the classes renumbered" * bool(e.get("classes"))
     ),
     ("preprocessing", "of-both"): lambda _, e: (
         f"the original itself is right on {e['right']:.0%} only as it is fed; fed {_way(e)} on "
         f"{e['right_then']:.0%} ({e['won']} won, {e['lost']} lost of {e['labelled']})"
+        + (f"; with the classes renumbered on {e['renumbered']:.0%}" if "renumbered" in e else "")
     ),
     ("preprocessing", "inaccurate"): lambda _, e: (
         f"the original is right on {e['right']:.0%} of {counted(e['labelled'], 'labelled seed')}, and "
         f"none of {e['tried']} ways of feeding is clearly better: the feed or the labels of both "
         "are doubtful"
+    ),
+    ("labels", "missing"): lambda *_: (
+        "no seed has a label: what is wrong with how both models are fed alike can't be seen"
     ),
     ("labels", "renumbered"): lambda _, e: (
         f"both models follow other class numbers than the labels: with the classes renumbered the "
@@ -305,10 +342,15 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"{e['turned']} of {e['of']} seeds are turned by an EXIF tag; where a device ignores it, "
         f"{e['changed']} of these answers are others"
     ),
-    ("device", "answers-otherwise"): lambda _, e: (
+    ("", "answers-otherwise"): lambda _, e: (
         f"the same file answers otherwise on the device than here ({_db(e['stated'])}), and none "
-        f"of {e['tried']} ways of feeding reproduces that (best {_db(e['best'])}): its kernels, its "
-        "delegate or an unknown feed"
+        f"of {e['tried']} ways of feeding reproduces that (best {_db(e['best'])}), nor do other kernels: "
+        + (f"{e['accelerator']}, " if e["accelerator"] else "its kernels, its delegate ")
+        + "or an unknown feed"
+    ),
+    ("kernels", "other-kernels"): lambda _, e: (
+        f"with {_stated(e['options'])} the file on this machine answers as the device does "
+        f"({_db(e['agreement'])}; as it is run here {_db(e['stated'])})"
     ),
     ("compression", "int8-breaks-it"): lambda c, e: (
         f"the original itself does not bear int8: {_of_reference(c, e)}"
@@ -323,49 +365,31 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
 }
 
 
-def next_step(found: Triage) -> str:
-    """Return one step that mends the first cause, or one experiment that tells more; "": none is needed."""
-    if not found.causes:
-        return "" if found.is_healthy else _NEXT["unknown"]
-    return step_for(found.causes[0])
-
-
-def step_for(cause: Cause) -> str:
-    """Return one step that mends a cause, or one experiment that tells more."""
-    return _NEXT.get(f"{cause.kind}/{cause.what}") or _NEXT.get(cause.kind) or _NEXT["unknown"]
-
-
-_NEXT = {
-    "preprocessing": "state this input for that model, or mend the application, and run again",
-    "preprocessing/of-both": "state it for both models and run again",
-    "preprocessing/inaccurate": "check the labels, or state how the original is fed",
-    "calibration": "quantise again, calibrated with inputs as the application makes them",
-    "conversion": "convert again with another version or option of the exporter",
-    "conversion/training-mode": "export it in inference mode",
-    "compression": "keep the named layer in float or 16 bits, or quantise per channel",
-    "output-scale": "quantise boxes and scores as two outputs, or leave the last operators in float",
-    "non-finite": "look at the named operator; run the file in float32",
-    "constant": "look at the model's last operators, and at how it is fed",
-    "not-repeatable": "export it in inference mode; until then no deviation can be counted",
-    "interface": "read the outputs, inputs and classes so in the application",
-    "another-model": "check which training state was exported",
-    "labels": "check the list of labels against the model",
-    "input-range": "quantise again, calibrated with inputs as the application makes them",
-    "batch": "use a file with a batch of one",
-    "device": "record one input tensor on the device, and give it to the file on this machine",
-    "unknown": "record one input tensor and the outputs on the device, or give labelled seeds",
-}
-
-
 def ruled_out(found: Triage) -> list[str]:
     """Return what was tried and doesn't fit, with counts."""
     lines = []
+    file = found.ruled_out.get("file")
+    if file is not None:
+        lines.append(
+            f"the deployed file {file['name']} can't be run here ({file['why']}), so that the device's recorded answers "
+            "stand for it: with a file that can be, its layers, its ranges and ways of feeding it would be "
+            "compared, too"
+        )
     feeds = found.ruled_out.get("feeds")
     if feeds is not None and not found.is_healthy:
         lines.append(
             f"none of {feeds['tried']} ways of feeding brings agreement (best {_db(feeds['best'])}, "
             f"{feeds['needed']:.0f} needed): what is stated is not refuted"
         )
+    for name, noun in (
+        ("forms", "other forms of the outputs"),
+        ("input-orders", "orders of the inputs"),
+    ):
+        if name in found.ruled_out:
+            tried = found.ruled_out[name]
+            lines.append(
+                f"none of {tried['tried']} {noun} brings agreement (best {_db(tried['best'])})"
+            )
     accuracy = found.ruled_out.get("accuracy")
     if accuracy is not None and accuracy["original"] > accuracy["deployed"]:
         lines.append(

@@ -323,7 +323,7 @@ def test_a_control_that_its_preflight_refuses_does_not_keep_the_campaign_from_it
     assert summarize(folder).notices.count(notice) == 1
     assert campaign_status(folder).state == "finished"
     control = summarize(folder).control
-    assert (control.state, control.searches, control.unfinished) == ("refused", 0, 0)
+    assert (control.state, control.searches, control.unfinished) == ("refused", 20, 0)
     assert "be run" in edgeflare("show", folder, home=tmp_path).out
     resume_campaign(folder, progress=recorder)
     assert f"{folder} is finished" in recorder.notices[-1]

@@ -290,7 +290,7 @@ def test_a_file_that_this_machine_can_not_run_is_told(campaign, monkeypatch) -> 
     def refused(path: Path, *_: object) -> None:
         raise ModelError(f"{path.name} is compiled for an accelerator")
 
-    monkeypatch.setattr("edgeflare.explanation.ladder.OriginalModel", refused)
+    monkeypatch.setattr("edgeflare.campaign.pair.triage.OriginalModel", refused)
     found = explain_campaign(campaign, replay_config(replay_base(campaign)))
     assert [name for name, _, _ in found.rungs] == ["control", "device"]
     assert set(found.counts) == {"compression"}

@@ -33,8 +33,20 @@ def test_a_device_that_is_fed_otherwise_is_worse_and_told_how(tmp_path: Path) ->
     first = ran.json["causes"][0]
     assert (ran.json["verdict"], ran.code) == ("worse", 1)
     assert (first["kind"], first["proof"]) == ("preprocessing", "corrected")
-    assert "proof" in first
-    assert first["next"]
+    assert first["change"] == {"orientation": "upright"}
+    assert "--deployed-input orientation=upright" in first["next"]
+    stored = edgeflare("analyse", "triage", tmp_path / "out", "--json", home=tmp_path).json
+    assert stored["causes"] == ran.json["causes"]
+    named = [one["name"] for one in ran.json["own"]["flips"]]
+    assert len({*named}) == len(named) > 0
+
+
+def test_without_a_device_there_is_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "devices.toml").write_text('[devices.away]\nhost = "127.0.0.1"\nport = 9\n')
+    away = ("--device", "away", "--inventory", tmp_path / "devices.toml")
+    ran = check(tmp_path, *away, "--json")
+    assert (ran.json["verdict"], ran.json["causes"], ran.code) == (None, [], 3)
+    assert ran.json["own"]["asked"] == 0
 
 
 def test_a_file_alone_of_a_folder_is_checked(tmp_path: Path) -> None:
@@ -65,3 +77,28 @@ def test_answers_that_depend_on_the_rule_for_resizing_are_remarked(tmp_path: Pat
     assert remark["evidence"]["stated"] == "nearest"
     assert remark["evidence"]["changed"] > 3
     assert ran.json["causes"] == []
+
+
+@pytest.mark.extended
+def test_what_a_device_returned_stands_for_a_file_that_cant_be_run_here_now(tmp_path: Path) -> None:
+    deployed = tmp_path / "deployed.tflite"
+    deployed.write_bytes(DEPLOYED.read_bytes())
+    flags = ("--deployed-input", "orientation=flip", "--runtime-option", "kernels=reference")
+    check(tmp_path, *flags, deployed=deployed)
+    for spoil in (lambda: deployed.write_text("torn"), deployed.unlink):
+        spoil()
+        ran = edgeflare("analyse", "triage", "out", "--json", home=tmp_path)
+        [first] = ran.json["causes"]
+        assert (first["kind"], first["side"], ran.code) == ("preprocessing", "device", 0)
+        assert first["change"] == {"orientation": "flip"}
+        assert deployed.name in ran.json["ruled_out"]["file"]["name"]
+
+
+def test_without_what_a_device_returned_such_a_file_is_named(tmp_path: Path) -> None:
+    deployed = tmp_path / "deployed.tflite"
+    deployed.write_bytes(DEPLOYED.read_bytes())
+    check(tmp_path, deployed=deployed)
+    deployed.write_bytes((DEMO / "original.tflite").read_bytes())  # another file than was run
+    ran = edgeflare("analyse", "triage", "out", home=tmp_path)
+    assert ran.code == 2
+    assert deployed.name in ran.sentence

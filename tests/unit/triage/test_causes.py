@@ -1,6 +1,5 @@
 """Each kind of fault in a small model is found as what it is, and healthy pairs have no cause."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,114 +7,29 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+from triage_pairs import (
+    CLASSES,
+    SPEC,
+    Fault,
+    attribute,
+    changed,
+    ending,
+    images,
+    network,
+    pair_of,
+    triaged,
+)
 
 from edgeflare._internal import plugins
 from edgeflare.models import InputSpec
 from edgeflare.models.quantized import Recipe, make_quantized
 from edgeflare.triage.cause import Cause, Triage
-from edgeflare.triage.model import ModelFile
+from edgeflare.triage.model import HostModel, ModelFile
 from edgeflare.triage.pair import DeviceAnswers, Pair, PairSeeds
 from edgeflare.triage.run import triage
 from edgeflare.triage.ways import Way
 from edgeflare_agent.preprocess import prepare
-
-SIZE, CLASSES = 16, 6
-SPEC = InputSpec(
-    shape=(1, 3, SIZE, SIZE),
-    dtype="float32",
-    size=(SIZE, SIZE),
-    channels=3,
-    layout="CHW",
-    scale=(1.0, 255.0),
-    mean=(0.485, 0.456, 0.406),
-    std=(0.229, 0.224, 0.225),
-)
-Fault = Callable[[onnx.ModelProto], None]
-
-
-def network(seed: int = 0) -> onnx.ModelProto:
-    """A classifier of random weights: two convolutions, a mean over space, a dense layer."""
-    rng = np.random.default_rng(seed)
-
-    def weights(name: str, *shape: int) -> onnx.TensorProto:
-        size = float(np.prod(shape[1:])) or 1.0
-        values = (
-            rng.normal(0, 1.5 / size**0.5, shape) if len(shape) > 1 else rng.normal(0, 0.3, shape)
-        )
-        return numpy_helper.from_array(values.astype(np.float32), name)
-
-    nodes = [
-        helper.make_node(
-            "Conv", ["image", "k1", "b1"], ["c1"], "conv1", pads=[1] * 4, strides=[2, 2]
-        ),
-        helper.make_node("Relu", ["c1"], ["r1"], "relu1"),
-        helper.make_node("Conv", ["r1", "k2", "b2"], ["c2"], "conv2", pads=[1] * 4, strides=[2, 2]),
-        helper.make_node("Relu", ["c2"], ["r2"], "relu2"),
-        helper.make_node("Flatten", ["r2"], ["flat"], "flatten"),
-        helper.make_node("Gemm", ["flat", "k3", "b3"], ["logits"], "dense"),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIZE, SIZE])],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, CLASSES])],
-        [
-            *(weights("k1", 12, 3, 3, 3), weights("b1", 12)),
-            *(weights("k2", 16, 12, 3, 3), weights("b2", 16)),
-            *(weights("k3", 256, CLASSES), weights("b3", CLASSES)),
-        ],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-def images(count: int = 30, seed: int = 1) -> list[np.ndarray]:
-    """Coloured gradients with noise, so that colours, axes and brightness all matter."""
-    rng = np.random.default_rng(seed)
-    along = np.linspace(0, 1, SIZE)
-    found = []
-    for _ in range(count):
-        corners = rng.uniform(0, 200, (3, 3))
-        image = (
-            corners[0] + along[:, None, None] * corners[1] + along[None, :, None] ** 2 * corners[2]
-        )
-        found.append(np.clip(image + rng.normal(0, 12, image.shape), 0, 255).astype(np.uint8))
-    return found
-
-
-def changed(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Fault:
-    def apply(model: onnx.ModelProto) -> None:
-        (weights,) = (one for one in model.graph.initializer if one.name == name)
-        values = change(numpy_helper.to_array(weights).copy())
-        weights.CopyFrom(numpy_helper.from_array(values.astype(np.float32), name))
-
-    return apply
-
-
-def attribute(node: str, name: str, value: Any) -> Fault:
-    def apply(model: onnx.ModelProto) -> None:
-        (operator,) = (one for one in model.graph.node if one.name == node)
-        kept = [one for one in operator.attribute if one.name != name]
-        del operator.attribute[:]
-        operator.attribute.extend([*kept, helper.make_attribute(name, value)])
-
-    return apply
-
-
-def ending(kind: str, *constants: np.ndarray, **attributes: Any) -> Fault:
-    """Put an operator behind the logits."""
-
-    def apply(model: onnx.ModelProto) -> None:
-        graph = model.graph
-        graph.node[-1].output[0] = "before"
-        names = [f"constant{place}" for place in range(len(constants))]
-        for name, values in zip(names, constants, strict=True):
-            graph.initializer.append(numpy_helper.from_array(values, name))
-        graph.node.append(
-            helper.make_node(kind, ["before", *names], ["logits"], "last", **attributes)
-        )
-
-    return apply
 
 
 def channels_empty(kernel: np.ndarray) -> np.ndarray:
@@ -154,23 +68,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("original") / "original.onnx"
     onnx.save(network(), path)
     return path
-
-
-def pair_of(original: Path, deployed: Path, **others: Any) -> Pair:
-    files = [
-        ModelFile(side, path, "onnx", {}, SPEC)
-        for side, path in (("original", original), ("deployed", deployed))
-    ]
-    files[1] = replace(files[1], spec=others.pop("spec", SPEC))
-    seeds = PairSeeds(others.pop("samples", None) or images(), **others)
-    return Pair((files[0], files[1]), seeds)
-
-
-def triaged(original: Path, folder: Path, fault: Fault, **others: Any) -> Triage:
-    model = onnx.load(original)
-    fault(model)
-    onnx.save(model, folder / "deployed.onnx")
-    return triage(pair_of(original, folder / "deployed.onnx", **others))
 
 
 @pytest.mark.parametrize(
@@ -235,21 +132,166 @@ def test_a_healthy_int8_copy_has_no_cause(
     assert (found.number_format, found.is_healthy, found.causes) == ("int8", True, ())
 
 
+@pytest.mark.parametrize("count", [1, 24])
+def test_identical_seeds_count_as_the_one_that_they_are(original: Path, count: int) -> None:
+    found = triage(pair_of(original, original, samples=images()[:1] * count))
+    assert (found.causes, found.failed) == ((), {})
+    assert found.ruled_out["seeds"]["compared"] == 1
+
+
 def test_the_same_file_agrees(original: Path) -> None:
     found = triage(pair_of(original, original))
     assert (found.agreement, found.is_healthy, found.causes) == (150, True, ())
 
 
-def test_a_device_that_is_fed_otherwise_is_told_without_asking_it(original: Path) -> None:
+def on_device(
+    deployed: Path, spread: float = 0.0, spec: InputSpec = SPEC, **others: Any
+) -> DeviceAnswers:
+    """What a device answers that feeds a file in a way, by kernels that spread so far."""
     samples = images()[:16]
-    pair = pair_of(original, original)
-    fed = Way(SPEC._replace(color="BGR"))
-    outputs = pair.deployed.answers(samples, fed, [0] * 16)
+    pair = pair_of(deployed, deployed)
+    outputs = pair.deployed.answers(samples, Way(spec), [0] * 16)
     assert outputs is not None
-    device = DeviceAnswers(samples, [0] * 16, outputs)
+    noise = np.random.default_rng(2).normal(0, spread, outputs[0].shape)
+    return DeviceAnswers(samples, [0] * 16, (outputs[0] + noise,), **others)
+
+
+def test_a_device_that_is_fed_otherwise_is_told_without_asking_it(original: Path) -> None:
+    device = on_device(original, spec=SPEC._replace(color="BGR"))
     found = triage(pair_of(original, original, device=device))
     first = found.causes[0]
     assert (first.kind, first.side, first.change) == ("preprocessing", "device", {"color": "BGR"})
+    assert found.agreement is not None
+    assert found.agreement < found.expected
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "kind"), [("", "device"), ("the delegate libedgetpu.so.1", "accelerator")]
+)
+def test_what_nothing_here_reproduces_comes_of_the_device(
+    original: Path, accelerator: str, kind: str
+) -> None:
+    device = on_device(original, 5.0, accelerator=accelerator)
+    found = triage(pair_of(original, original, device=device))
+    first = found.causes[0]
+    assert (first.kind, first.proof, first.side) == (kind, "indicated", "device")
+    assert found.ruled_out["device"]["host"] == 150
+
+
+def test_kernels_that_answer_as_the_device_does_are_named(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two files, one stands for the other kernels of one file."""
+    model = onnx.load(original)
+    changed("b3", lambda bias: bias + np.float32([9, 0, -9, 4, 0, 0]))(model)
+    onnx.save(model, tmp_path / "elsewhere.onnx")
+    loaded = HostModel._loaded
+
+    def by_options(model: HostModel) -> Any:
+        is_plain = model.file.options.get("graph_optimization") == "none"
+        path = tmp_path / "elsewhere.onnx" if is_plain else model.file.path
+        model.file = replace(model.file, path=path)
+        return loaded(model)
+
+    monkeypatch.setattr(HostModel, "_loaded", by_options)
+    device = on_device(tmp_path / "elsewhere.onnx")
+    first = triage(pair_of(original, original, device=device)).causes[0]
+    assert (first.kind, first.proof, first.side) == ("kernels", "corrected", "device")
+    assert first.evidence["options"] == {"graph_optimization": "none"}
+
+
+@pytest.mark.parametrize(
+    ("spread", "repeated", "kind"), [(np.nan, 0, "non-finite"), (0.0, 2, "not-repeatable")]
+)
+def test_a_device_whose_answers_cant_be_used_is_told_first(
+    original: Path, spread: float, repeated: int, kind: str
+) -> None:
+    device = on_device(original, spread, repeated=repeated)
+    found = triage(pair_of(original, original, device=device))
+    assert (found.causes[0].kind, found.causes[0].side, found.is_unusable) == (kind, "device", True)
+
+
+class TestAFileThatCantBeRunHere:
+    """A file for a runtime that is missing: only the device's answers are known of it."""
+
+    def triaged(self, original: Path, device: DeviceAnswers, labels: list[int]) -> Triage:
+        engine = original.with_name("deployed.engine")
+        output = HostModel(ModelFile("original", original, "onnx", {}, SPEC)).outputs
+        file = ModelFile(
+            *("deployed", engine, "", {}, SPEC),
+            unread="no runtime for engines",
+            announced=tuple(output),
+        )
+        seeds = PairSeeds(device.samples, labels, device.rows, device)
+        return triage(Pair((ModelFile("original", original, "onnx", {}, SPEC), file), seeds))
+
+    @pytest.mark.parametrize(
+        ("fault", "kind", "what"),
+        [
+            (ending("Softmax", axis=-1), "interface", "form"),
+            (renumbered, "interface", "classes-exchanged"),
+            (not_finite, "non-finite", "not-finite"),
+            (ending("Mul", np.float32([0])), "constant", "same-for-all"),
+        ],
+    )
+    def test_its_answers_are_judged(
+        self, original: Path, tmp_path: Path, fault: Fault, kind: str, what: str
+    ) -> None:
+        model = onnx.load(original)
+        fault(model)
+        onnx.save(model, tmp_path / "deployed.onnx")
+        found = self.triaged(original, on_device(tmp_path / "deployed.onnx"), [])
+        assert (found.causes[0].kind, found.causes[0].what) == (kind, what)
+        assert found.ruled_out["file"]["why"] == "no runtime for engines"
+        assert not found.failed
+
+    def test_its_feed_is_told_by_the_originals(self, original: Path) -> None:
+        device = on_device(original, spec=SPEC._replace(color="BGR"))
+        first = self.triaged(original, device, []).causes[0]
+        assert (first.kind, first.proof, first.side) == ("preprocessing", "corrected", "device")
+        assert first.change == {"color": "BGR"}
+
+    def test_its_accuracy_is_counted(self, original: Path) -> None:
+        device = on_device(original)
+        labels = device.outputs[0].argmax(axis=1).tolist()
+        found = self.triaged(original, device, labels)
+        assert (found.causes, found.ruled_out["accuracy"]["deployed"]) == ((), 1.0)
+
+    def test_an_agreement_like_that_of_healthy_pairs_is_none(self, original: Path) -> None:
+        found = self.triaged(original, on_device(original, 0.05), [])
+        assert (found.is_healthy, found.causes, found.failed) == (True, (), {})
+
+
+def batched(model: onnx.ModelProto) -> None:
+    """Open the batch axis."""
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+
+
+def mixing(model: onnx.ModelProto) -> None:
+    """Add the mean over the batch to each row: of one input alone it doubles what it has."""
+    batched(model)
+    graph = model.graph
+    graph.node[-1].input[0] = "mixed"
+    graph.node.insert(5, helper.make_node("ReduceMean", ["flat"], ["mean"], "mean", axes=[0]))
+    graph.node.insert(6, helper.make_node("Add", ["flat", "mean"], ["mixed"], "mix"))
+
+
+def test_rows_that_a_batch_mixes_are_a_remark(original: Path, tmp_path: Path) -> None:
+    model = onnx.load(original)
+    mixing(model)
+    onnx.save(model, tmp_path / "original.onnx")
+    found = triaged(tmp_path / "original.onnx", tmp_path, lambda _: None)
+    assert [(one.kind, one.side) for one in found.remarks if one.kind == "batch"] == [
+        ("batch", "original"),
+        ("batch", "deployed"),
+    ]
+    assert found.remarks[0].evidence["rows"] == [0, 1, 2, 3]
+    assert found.is_healthy
+
+
+def test_rows_of_a_batch_that_agree_are_none(original: Path, tmp_path: Path) -> None:
+    assert not any(one.kind == "batch" for one in triaged(original, tmp_path, batched).remarks)
 
 
 def test_of_misfits_none_wins(original: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, s
 from edgeflare.triage.cause import CORRECTED, Cause
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
+from edgeflare.words.next_steps import next_step
 from edgeflare.words.preflight import MAY_BE_CHANCE, sentence
 
 if TYPE_CHECKING:
@@ -327,7 +328,7 @@ class Preflight:
             self.reporter.notice(f"why the models differ wasn't looked for: {error}")
             return None
         self.store.add_result("triage", found)
-        step, first = triage_words.next_step(found), next(iter(found.causes), None)
+        step, first = next_step(found), next(iter(found.causes), None)
         told = triage_words.headline(found)
         told += "" if first is None else f": {triage_words.sentence(first)}"
         self.reporter.notice(capitalized(told) + (f"; next: {step}" if step else ""))

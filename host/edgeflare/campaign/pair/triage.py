@@ -1,23 +1,25 @@
 """The triage of a campaign's pair, from what is stored of it: models, seeds, answers, how they are fed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from edgeflare._internal.files import file_sha256
+from edgeflare._internal.text import names_text
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig, SeedsConfig
 from edgeflare.devices import runtime_for
-from edgeflare.errors import EdgeFlareError, SeedError, UsageError
+from edgeflare.errors import EdgeFlareError, ModelError, SeedError, UsageError
 from edgeflare.models import ONE_INPUT, OriginalModel, TensorInfo, spec_from_json
 from edgeflare.seeds import open_seeds
 from edgeflare.seeds.images import orientation
 from edgeflare.store import SeedRecord, Store
 from edgeflare.triage.cause import Triage
-from edgeflare.triage.model import ModelFile
-from edgeflare.triage.pair import PairSeeds
+from edgeflare.triage.model import ModelFile, real_values
+from edgeflare.triage.pair import DeviceAnswers, PairSeeds
 from edgeflare.triage.process import triage_apart
 from edgeflare.triage.ways import is_resized
 from edgeflare.types import Sample
@@ -47,35 +49,121 @@ def runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
             raise UsageError(f"a file for {runtime}")
         OriginalModel(path, here, {}).close()
     except EdgeFlareError as error:
-        return None, str(error)
+        return None, str(error).removeprefix("original model: ")
     return here, ""
 
 
 def triage_campaign(store: Store, config: CampaignConfig) -> Triage:
     """Return why the models of a campaign differ, by experiments on this machine.
 
-    Raises UsageError where the deployed model can't be run here, or no seed was answered; ModelError
-    where a model can't be loaded.
+    A deployed model that can't be run here is judged by what its device returned for the first seeds.
+    Raises UsageError where that isn't stored, the original is another file now, or no seed was answered;
+    ModelError where the original can't be loaded.
     """
     models = store.models
+    if _is_other_file(config.original.path, models["original"]):
+        raise UsageError(
+            f"{config.original.path} isn't the original that the campaign in {store.folder} was run "
+            "with: put that one there, or run a campaign with this one"
+        )
+    name = models["original"]["runtime"]["name"]
+    original = _file("original", config.original, models["original"], name, config.original.options)
+    seeds, resize = _seeds(store, config)
+    if not seeds.samples:
+        raise UsageError(f"{store.folder} has no seed that both models answered")
+    kind = models["original"]["output"]["answers"]
+
+    def triaged(files: tuple[ModelFile, ModelFile], seeds: PairSeeds) -> Triage:
+        return triage_apart(files, seeds, has_classes=kind in ("scores", "labels"))
+
     here, why = runtime_here(config.deployed.path, models["deployed"]["runtime"]["name"])
-    if here is None:
+    if here is not None and _is_other_file(config.deployed.path, models["deployed"]):
+        here, why = None, "it isn't the file that the campaign was run with"
+    if here is not None:
+        try:
+            deployed = _file("deployed", config.deployed, models["deployed"], here, {})
+            files = original, deployed
+            if resize is not None:
+                files = original.resizing(resize), deployed.resizing(resize)
+            return triaged(files, seeds)
+        except ModelError as error:  # it may still be the original that can't be run
+            if seeds.device is None:
+                raise
+            why = str(error)
+    if seeds.device is None:
         raise UsageError(
             f"why {config.deployed.path.name} differs is told by experiments with it on this "
             f"machine, and it can't be run here: {why}"
         )
-    original = models["original"]["runtime"]["name"]
-    files = (
-        _file("original", config.original, models["original"], original, config.original.options),
-        _file("deployed", config.deployed, models["deployed"], here, {}),
+    unrunnable = _unrunnable(config.deployed, models["deployed"], why)
+    return triaged((original, unrunnable), _to_device(store, seeds))
+
+
+def _is_other_file(path: Path, about: Mapping[str, Any]) -> bool:
+    """Whether a model's file has changed since; of one that isn't there what loads it tells."""
+    return path.is_file() and file_sha256(path) != about["sha256"]
+
+
+def _unrunnable(config: ModelConfig, about: Mapping[str, Any], why: str) -> ModelFile:
+    """Return a deployed model that can't be run here."""
+    spec = spec_from_json(about["input"])
+    announced = _outputs(about)
+    names = tuple(output.name for output in announced)
+    return ModelFile("deployed", config.path, "", {}, spec, ONE_INPUT, names, why, announced)
+
+
+def _outputs(about: Mapping[str, Any]) -> tuple[TensorInfo, ...]:
+    """Return the outputs of a model that count."""
+    output = about["output"]
+    return tuple(TensorInfo.from_json(tensor) for tensor in output.get("read", [output]))
+
+
+def _to_device(store: Store, seeds: PairSeeds) -> PairSeeds:
+    """Return the seeds that the device's answers are to."""
+    kept, device = store.state.device_outputs, seeds.device
+    assert kept is not None and device is not None  # noqa: S101, PT018
+    labels = {seed.id: -1 if seed.label is None else seed.label for seed in store.seeds()}
+    of_seeds = [labels[name] for name in kept.seeds]
+    is_labelled = any(label >= 0 for label in of_seeds)
+    return PairSeeds(device.samples, of_seeds if is_labelled else [], device.rows, device)
+
+
+def _device(store: Store, config: CampaignConfig) -> DeviceAnswers | None:
+    """Return what the device returned for the first seeds; None where that isn't stored."""
+    kept = store.state.device_outputs
+    if kept is None:
+        return None
+    samples = {seed.id: seed.sample for seed in store.seeds()}
+    rows, outputs = store.state.seed_rows, []
+    for info, digest in zip(_outputs(store.models["deployed"]), kept.outputs, strict=True):
+        array = store.get_sample(digest)
+        outputs.append(np.stack([real_values(raw, info) for raw in array]))
+    checked = store.state.answers_checked
+    repeated = [
+        about.repeated["deployed"]
+        for replica, about in checked.items()
+        if about.repeated is not None and replica in ("", *kept.devices)
+    ]
+    return DeviceAnswers(
+        [store.get_sample(samples[name]) for name in kept.seeds],
+        [rows.get(name, 0) for name in kept.seeds],
+        tuple(outputs),
+        max(repeated, default=0),
+        _accelerator(store, config, kept.devices),
     )
-    seeds, resize = _seeds(store, config)
-    if resize is not None:
-        files = files[0].resizing(resize), files[1].resizing(resize)
-    if not seeds.samples:
-        raise UsageError(f"{store.folder} has no seed that both models answered")
-    kind = models["original"]["output"]["answers"]
-    return triage_apart(files, seeds, has_classes=kind in ("scores", "labels"))
+
+
+def _accelerator(store: Store, config: CampaignConfig, devices: Collection[str]) -> str:
+    """Return what the options give a model to in place of the CPU; "": nothing."""
+    options: dict[str, Any] = {}
+    for device in store.state.devices:
+        if device["name"] in devices:
+            options |= device.get("options", {})
+    options |= config.deployed.options
+    if isinstance(delegate := options.get("delegate"), str):
+        return f"the delegate {Path(delegate).name}"
+    others = [one for one in options.get("providers", []) if one != "CPUExecutionProvider"]
+    return names_text(others)
 
 
 def _file(
@@ -92,8 +180,7 @@ def _file(
             given = chosen_input(config, model.inputs, f"the {side} model").given
         finally:
             model.close()
-    output = about["output"]
-    names = [TensorInfo.from_json(one).name for one in output.get("read", [output])]
+    names = [output.name for output in _outputs(about)]
     spec = spec_from_json(about["input"])
     return ModelFile(side, config.path, runtime, dict(options), spec, given, tuple(names))
 
@@ -116,6 +203,7 @@ def _seeds(store: Store, config: CampaignConfig) -> tuple[PairSeeds, str | None]
         samples if images is None else images,
         [-1 if seed.label is None else seed.label for seed in chosen] if is_labelled else [],
         [rows.get(seed.id, 0) for seed in chosen] if rows else [],
+        device=_device(store, config),
         orientations=_orientations(chosen, config.seeds.path),
     )
     return seeds, None if images is None else config.seeds.resize

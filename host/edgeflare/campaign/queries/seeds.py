@@ -1,9 +1,12 @@
 """The queries of both models on every seed of the store."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import islice
 from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from edgeflare.answers.metrics import class_scores, is_finite
 from edgeflare.answers.oracles import Oracle
@@ -30,16 +33,21 @@ from edgeflare.campaign.queries.stage import (
 )
 from edgeflare.campaign.seeds import partner_samples
 from edgeflare.campaign.status import add_queries, queries_before
+from edgeflare.devices import Device
 from edgeflare.errors import DeviceAwayError, InferenceFailedError, UsageError
 from edgeflare.models import AnswerReader, RawOutput
 from edgeflare.scheduler import Job, Original, SingleQueryJob, SingleQueryResult, chain_seed
 from edgeflare.store import CampaignState, OutcomeRecord, SeedAnswer, SeedRecord
-from edgeflare.store.state import AnswerCounts, AnswersChecked
+from edgeflare.store.state import AnswerCounts, AnswersChecked, RawOutputs
 from edgeflare.types import Decision, Output, Query, Status
 from edgeflare.words.campaign import SEEDS_LEFT
 
 _HOPELESS = 3
 """Number of consecutive failures from the first seed on after which a device is given up."""
+_KEPT_BYTES = 32 << 20
+"""Of raw outputs that are kept for the triage; of larger ones those to fewer seeds are."""
+_FEWEST_KEPT = 2
+"""One answer tells nothing of what changes between seeds."""
 _TOGETHER = 64
 """Answers that are stored at a time: one transaction costs as much as many answers."""
 
@@ -86,6 +94,7 @@ class OutputsStage(CampaignStage):
         count = class_names_notice(config, self._store.state.class_names, original)
         for doubt in [*doubts, *([count] if count else [])]:
             self._reporter.notice(doubt)
+        self._keep(answers, raws[1], first.devices)
         self._store.set_models(
             model_identity(config.original, sides[0], original, self._run.original.in_effect),
             model_identity(
@@ -98,6 +107,35 @@ class OutputsStage(CampaignStage):
         return OutputReaders(
             original, deployed, [answer.seconds for answer in answers], first.timed.seconds
         )
+
+    def _keep(
+        self,
+        answers: Sequence[SingleQueryResult[SeedRecord]],
+        raws: Sequence[Any],
+        devices: Collection[str],
+    ) -> None:
+        """Store what the device returned, so that a triage need not ask it again.
+
+        Not where this interpreter returns the same again, nor where the device keeps a part of it alone.
+        """
+        side = self._run.sides[1]
+        stated = {
+            entry["name"]: Device.model_validate(entry) for entry in self._store.state.devices
+        }
+        is_here = all(
+            name in stated and stated[name].is_this_interpreter and not stated[name].options
+            for name in devices
+        )
+        if self._store.state.is_replay or (is_here and not self._config.deployed.options):
+            return
+        if side.keep is not None or side.repair is not None or side.decoder is not None:
+            return
+        arrays = _stacked(raws)
+        if not arrays:
+            return
+        seeds = [answer.key.id for answer in answers[: len(arrays[0])]]
+        digests = [self._store.put_sample(array) for array in arrays]
+        self._store.state.device_outputs = RawOutputs(seeds, digests, sorted(devices))
 
 
 class _FirstSeeds(_SeedQueries):
@@ -115,6 +153,11 @@ class _FirstSeeds(_SeedQueries):
         self._answers: dict[str, SingleQueryResult[SeedRecord]] = {}
         self._failures: list[str] = []
         self._queries: Counter[str] = Counter()
+
+    @property
+    def devices(self) -> Collection[str]:
+        """The names of those that answered."""
+        return self._queries.keys()
 
     def begin(self) -> bool:
         self._reporter(Stage("seed queries", "both models", self._store.seed_count()))
@@ -367,6 +410,23 @@ class PartnersStage(_Measurement[str]):
 
     def end(self) -> bool:
         return self._fits
+
+
+def _stacked(raws: Sequence[Any]) -> list[NDArray[Any]]:
+    """Return raw outputs to several seeds as one array an output; none of text, and of changing shapes."""
+    runs = [raw if isinstance(raw, tuple | list) else (raw,) for raw in raws]
+    if not all(isinstance(output, np.ndarray) for run in runs for output in run):
+        return []
+    if len({tuple((output.shape, output.dtype.str) for output in run) for run in runs}) != 1:
+        return []
+    count = min(len(runs), _KEPT_BYTES // max(1, sum(output.nbytes for output in runs[0])))
+    if count < _FEWEST_KEPT:
+        return []
+    # with two axes at least: what has one is taken for audio by the store
+    return [
+        np.stack(outputs).reshape(count, *(outputs[0].shape or (1,)))
+        for outputs in zip(*runs[:count], strict=True)
+    ]
 
 
 def _is_other(before: Output | None, now: Output | None) -> bool:

@@ -115,7 +115,7 @@ def try_model(
         return _answer(link(), on_device, runtime, {**options, **data})
 
     on_device = _result_or_error(answer_on_device)
-    if isinstance(on_device, EdgeFlareError) or _is_this_interpreter(device):
+    if isinstance(on_device, EdgeFlareError) or device.is_this_interpreter:
         return Trial(runtime, file, on_device, None)
     usual = BY_EXTENSION.get(file.suffix.lower(), runtime)
     return Trial(runtime, file, on_device, _result_or_error(lambda: _answer_on_host(usual, file)))
@@ -252,7 +252,3 @@ def _options(device: Device, runtime: RuntimeName, *, own_model: bool) -> dict[s
         dropped = dropped | (set(device.options) - known)
     more = {} if own_model else dict.fromkeys({"allow_fallback"} & known, True)
     return {**{name: one for name, one in device.options.items() if name not in dropped}, **more}
-
-
-def _is_this_interpreter(device: Device) -> bool:
-    return device.transport == "local" and device.python == LOCAL.python

@@ -1,15 +1,28 @@
 """The device's recorded answers against the same file on this machine. No device query."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from edgeflare.triage.agreement import GAIN, least_agreement
-from edgeflare.triage.cause import CORRECTED, LOCATED, MOST_LIKE, UNUSABLE, Cause
+from edgeflare.errors import ModelError
+from edgeflare.triage.agreement import GAIN, Outputs, least_agreement
+from edgeflare.triage.cause import (
+    CORRECTED,
+    LIKELY,
+    LOCATED,
+    MOST_LIKE,
+    UNUSABLE,
+    Cause,
+    CauseKind,
+)
 from edgeflare.triage.checks.feeding import SEEDS, fed_otherwise, screened, ways_for
 from edgeflare.triage.checks.usable import broken
+from edgeflare.triage.model import HostModel
 from edgeflare.triage.pair import Pair, agreement_with
 from edgeflare.triage.ways import Way
+from edgeflare.types import Sample
 
 SAME_FILE, WORSE = 20.0, 3.0
 """One file on two machines agrees at least so well, in dB, or no worse with the original than so much:
@@ -17,6 +30,17 @@ SAME_FILE, WORSE = 20.0, 3.0
 MATCH, LIKE = 12.0, 6.0
 """What a way must reach against the device's answers, in dB: right ways had 7 to 150, wrong ones less
 than 7; from 6 on it is "most like" where the next way is 6 dB worse."""
+
+
+_KERNELS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "tflite": ({"kernels": "reference"}, {"delegate": False}),
+    "onnx": (
+        {"graph_optimization": "none"},
+        {"graph_optimization": "extended", "exact_int8": True},
+    ),
+    "torch": ({"onednn": False},),
+}
+"""Options by which a runtime on this machine computes with other kernels."""
 
 
 def device_answers(pair: Pair) -> Iterator[Cause]:
@@ -37,14 +61,19 @@ def device_answers(pair: Pair) -> Iterator[Cause]:
             "not-repeatable", "on-device", "read", UNUSABLE, "device", (), evidence, gain=60
         )
         return
-    answers = [model.answers(device.samples, Way(model.spec), device.rows) for model in pair.models]
-    original, host = answers
+    if pair.is_recorded:
+        return
+    count = min(pair.most_seeds, len(device.samples))
+    samples, rows = device.samples[:count], device.rows[:count]
+    there = tuple(output[:count] for output in device.outputs)
+    original, host = (model.answers(samples, Way(model.spec), rows) for model in pair.models)
     if original is None or host is None:
         return
-    same = least_agreement(host, device.outputs)
-    here, there = least_agreement(original, host), least_agreement(original, device.outputs)
-    pair.ruled_out["device"] = {"same_file": same, "host": here, "device": there}
-    pair.is_on_device = same < SAME_FILE and there < here - WORSE
+    same = least_agreement(host, there)
+    stated, reached = least_agreement(original, host), least_agreement(original, there)
+    pair.ruled_out["device"] = {"same_file": same, "host": stated, "device": reached}
+    if same < SAME_FILE and reached < stated - WORSE:
+        pair.on_device = original, there
 
 
 def device_feeds(pair: Pair) -> Iterator[Cause]:
@@ -60,22 +89,59 @@ def device_feeds(pair: Pair) -> Iterator[Cause]:
 
     stated = score(Way(pair.deployed.spec))(count)
     needed = max(MATCH, stated + GAIN)
+    kernels = _other_kernels(pair, wanted, samples, rows)
+    if kernels is not None and kernels[0] >= needed:
+        agreement, options = kernels
+        yield Cause(
+            *("kernels", "other-kernels", "corrected", CORRECTED, "device"),
+            evidence={"agreement": agreement, "stated": stated, "options": options},
+            gain=agreement - stated,
+        )
+        return
     tried = screened(
         *ways_for(pair, pair.deployed), score, lambda agreement: agreement >= needed, count
     )
     evidence = {"stated": stated, "tried": len(tried)}
     best = tried[0] if tried else None
     if best is not None and best.agreement >= needed:
-        yield fed_otherwise(pair, best, CORRECTED, "device", evidence, tried[1:2])
+        yield fed_otherwise(pair, best, CORRECTED, "device", evidence, tried[1:])
     elif (
         best is not None
         and len(tried) > 1
         and best.agreement >= max(LIKE, stated + GAIN)
         and best.agreement >= tried[1].agreement + GAIN
     ):
-        yield fed_otherwise(pair, best, MOST_LIKE, "device", evidence, tried[1:2])
+        yield fed_otherwise(pair, best, MOST_LIKE, "device", evidence, tried[1:])
     else:
-        evidence |= {"best": -np.inf if best is None else best.agreement}
-        yield Cause(
-            "device", "answers-otherwise", "indicated", LOCATED, "device", evidence=evidence, gain=5
-        )
+        yield _of_device(pair, evidence | {"best": -np.inf if best is None else best.agreement})
+
+
+def _of_device(pair: Pair, evidence: Mapping[str, Any]) -> Cause:
+    """Return that nothing here answers as the device does: its accelerator, or what can't be told."""
+    device, answers = pair.seeds.device, pair.on_device
+    accelerator = "" if device is None else device.accelerator
+    reached = -np.inf if answers is None else least_agreement(*answers)
+    same_class = None if answers is None else pair.share_of_one_class(*answers)
+    is_off = reached < pair.expected or pair.are_lossy(reached, same_class)
+    kind: CauseKind = "accelerator" if accelerator else "device"
+    return Cause(
+        *(kind, "answers-otherwise", "indicated", LOCATED if is_off else LIKELY, "device"),
+        evidence={**evidence, "accelerator": accelerator},
+        gain=5,
+    )
+
+
+def _other_kernels(
+    pair: Pair, wanted: Outputs, samples: Sequence[Sample], rows: Sequence[int]
+) -> tuple[float, Mapping[str, Any]] | None:
+    """Return the best agreement of the file here with the device's answers by other kernels, and their options."""
+    file, tried = pair.deployed.file, []
+    for options in _KERNELS.get(file.runtime, ()):
+        try:
+            model = HostModel(replace(file, options={**file.options, **options}))
+        except ModelError:
+            continue
+        way = Way(model.spec)
+        tried.append((agreement_with(model, wanted, way, samples, rows)(len(samples)), options))
+        pair.deployed.calls += model.calls
+    return max(tried, key=lambda kernels: kernels[0], default=None)

@@ -37,6 +37,7 @@ def exchanged_inputs(pair: Pair) -> Iterator[Cause]:
     count = len(inputs)
     if not 1 < count <= _MOST_INPUTS or len(pair.original.inputs) != count:
         return
+    tried, best = 0, -np.inf
     for order in permutations(range(count)):
         alike = all(inputs[place].shape == inputs[at].shape for at, place in enumerate(order))
         if order == tuple(range(count)) or not alike:
@@ -47,13 +48,28 @@ def exchanged_inputs(pair: Pair) -> Iterator[Cause]:
             runs.append(pair.deployed.run([tensors[place] for place in order]))
         answers = stacked(runs)
         reached = -np.inf if answers is None else least_agreement(pair.both[0], answers)
+        tried, best = tried + 1, max(best, reached)
         if pair.corrects(reached):
             yield Cause(
                 *("interface", "inputs-exchanged", "corrected", CORRECTED),
                 names=tuple(inputs[place].name for place in order),
                 evidence={"agreement": reached, "stated": pair.agreement},
+                change=_stated_order(pair, order),
                 gain=reached - pair.agreement,
             )
+    if tried and not pair.corrects(best):
+        pair.ruled_out["input-orders"] = {"tried": tried, "best": best, "needed": pair.expected}
+
+
+def _stated_order(pair: Pair, order: tuple[int, ...]) -> dict[str, Any]:
+    """Return the inputs in that order, and what states it where samples become all of them."""
+    names = [one.name for one in pair.deployed.inputs]
+    change: dict[str, Any] = {"inputs": [names[place] for place in order]}
+    parts = pair.deployed.file.given.names
+    if len(parts) == len(names):
+        stated = [names[order.index(names.index(part))] for part in parts]
+        change["input_name"] = ",".join(stated)
+    return change
 
 
 def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
@@ -125,7 +141,7 @@ def exchanged_classes(pair: Pair) -> Iterator[Cause]:
             *("interface", "classes-exchanged", "corrected", CORRECTED),
             names=(pair.deployed.outputs[place].name,),
             evidence={"classes": moved, "same_class": (before, same), "agreement": reached},
-            gain=reached - pair.agreement,
+            gain=reached - pair.agreement - GAIN,  # it has more freedom than a feed that fits
         )
 
 

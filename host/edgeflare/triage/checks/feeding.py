@@ -1,6 +1,7 @@
 """Whether another way of feeding makes the pair agree: on the host, and of the device's answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors import Grid
-from edgeflare.triage.agreement import GAIN, Outputs, Values, least_agreement, stacked
+from edgeflare.triage.agreement import GAIN, HEALTHY, Outputs, Values, least_agreement, stacked
 from edgeflare.triage.cause import CORRECTED, LIKELY, REMARK, Cause, Side
 from edgeflare.triage.model import HostModel, real_tensor, stored
 from edgeflare.triage.pair import Pair
@@ -17,7 +18,7 @@ from edgeflare.triage.ways import Way, ways_of
 _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 """Seeds on which all ways are tried, and how many of the best ways are tried on all."""
 SEEDS = 16
-_ALIKE = 3.0
+_ALIKE, _NAMED = 3.0, 4
 _PARTLY = 3.0
 _CUT_OFF, _LARGE_PART, _USED = 0.005, 0.05, 0.12
 _CUT_GAIN = 10.0
@@ -77,19 +78,20 @@ def fed_otherwise(
     strength: float,
     side: Side,
     evidence: Mapping[str, float],
-    second: Sequence[TriedWay] = (),
+    further: Sequence[TriedWay] = (),
 ) -> Cause:
     """Return the cause that a model expects another input, in this way."""
-    way = best.way
-    options = way.options((pair.original if side == "original" else pair.deployed).spec)
-    found: dict[str, object] = {
-        "agreement": best.agreement,
-        "way": {"picture": way.picture, "codes": way.codes, "factor": way.factor},
-        "options": options,
-    }
-    near = [one for one in second if one.agreement > best.agreement - _ALIKE]
-    if near:
-        found["also"] = near[0].way.options(pair.deployed.spec)
+    spec = (pair.original if side == "original" else pair.deployed).spec
+    change = best.way.change(spec)
+    found: dict[str, object] = {"agreement": best.agreement, "way": change}
+    least = min(best.agreement, HEALTHY["float32"]) - _ALIKE  # better than that is rounding alone
+    near = [one for one in further if one.agreement > least]
+    if near:  # what the answers can't tell apart
+        found["also"] = [one.way.change(spec) for one in near[:_NAMED]]
+    reordered = [cause for cause in pair.causes if cause.what == "kernel-reordered"]
+    if reordered:  # the file itself expects its channels in another order
+        found["kernel"] = reordered[0].names[0]
+    found |= _or_classes(pair)
     return Cause(
         "preprocessing",
         "other-way",
@@ -97,9 +99,15 @@ def fed_otherwise(
         strength,
         side=side,
         evidence={**evidence, **found},
-        change={name: "" if value is None else value for name, value in options.items()},
+        change=change,
         gain=best.agreement - evidence["stated"],
     )
+
+
+def _or_classes(pair: Pair) -> dict[str, object]:
+    """Return that renumbered classes fit, too, as where classes are colours."""
+    fits = any(cause.what == "classes-exchanged" for cause in pair.causes)
+    return {"classes": True} if fits else {}
 
 
 def feeds(pair: Pair) -> Iterator[Cause]:
@@ -111,7 +119,8 @@ def feeds(pair: Pair) -> Iterator[Cause]:
     places = pair.places[:SEEDS]
     nearest: TriedWay | None = None
     count = 0
-    for model, outputs in ((pair.deployed, pair.both[0]), (pair.original, pair.both[1])):
+    models = ((pair.deployed, pair.both[0]), (pair.original, pair.both[1]))
+    for model, outputs in models[1:] if pair.is_recorded else models:
         wanted = tuple(output[: len(places)] for output in outputs)
 
         def score(
@@ -125,16 +134,19 @@ def feeds(pair: Pair) -> Iterator[Cause]:
             continue
         best, evidence = tried[0], {"stated": pair.agreement, "tried": count}
         if pair.corrects(best.agreement):
-            yield fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:2])
+            cause = fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:])
+            # of a file that can't be run here the original's feed tells the device's
+            is_told = pair.is_recorded
+            yield replace(cause, what="as-original", side="device") if is_told else cause
             return
-        if model is pair.deployed:
+        if model is pair.deployed or pair.is_recorded:
             nearest = best
     if nearest is None:
         return
     evidence = {"stated": pair.agreement, "tried": count}
     pair.ruled_out["feeds"] = evidence | {"best": nearest.agreement, "needed": pair.expected}
     is_nearer = nearest.agreement - pair.agreement >= GAIN and nearest.agreement > _PARTLY
-    if is_nearer and pair.number_format != "float32":
+    if is_nearer and pair.number_format != "float32" and not pair.is_recorded:
         yield fed_otherwise(pair, nearest, LIKELY - 0.1, "deployed", evidence)
 
 
@@ -157,7 +169,12 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
             "same-tensor",
             "corrected",
             CORRECTED,
-            evidence={"agreement": agreement, "stated": pair.agreement},
+            evidence={
+                "agreement": agreement,
+                "stated": pair.agreement,
+                **_or_classes(pair),
+            },
+            change=Way(first.spec).change(second.spec),
             gain=agreement - pair.agreement,
         )
 

@@ -48,7 +48,8 @@ class Form(NamedTuple):
 
 
 def forms(pair: Pair) -> Iterator[Cause]:
-    """Yield the form of each output in which the pair agrees."""
+    """Yield the form of each output in which the pair agrees; note how many don't fit."""
+    tried, best_of_all = 0, -np.inf
     for place, (first, second) in enumerate(zip(*pair.both, strict=False)):
         stated = agreement(first, in_shape_of(second, first))
         if stated >= pair.expected:
@@ -59,6 +60,7 @@ def forms(pair: Pair) -> Iterator[Cause]:
             if form.original.shape != form.deployed.shape:
                 continue
             reached = agreement(form.original[judged], form.deployed[judged])
+            tried, best_of_all = tried + 1, max(best_of_all, reached)
             clear = reached - max(stated, pair.agreement) >= GAIN
             if reached >= pair.expected and clear and (best is None or reached > best[0] + _BETTER):
                 best = reached, form
@@ -70,6 +72,8 @@ def forms(pair: Pair) -> Iterator[Cause]:
                 evidence={"agreement": reached, "stated": stated, **form.numbers},
                 gain=reached - max(stated, _LOWEST),
             )
+    if tried and best_of_all < pair.expected:
+        pair.ruled_out["forms"] = {"tried": tried, "best": best_of_all, "needed": pair.expected}
 
 
 def _forms(first: Values, second: Values, *, is_classes: bool) -> Iterator[Form]:

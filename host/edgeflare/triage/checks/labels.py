@@ -29,6 +29,7 @@ _RIGHT, _WRONG = 0.97, 0.6
 _NO_CLASSES, _FEW = 0.1, 0.7
 _BETTER_BY = 0.1
 _FOR_EACH_CLASS = 4
+_RENUMBERED, _MORE_RENUMBERED = 0.75, 0.3
 
 
 class WonWay(NamedTuple):
@@ -55,7 +56,14 @@ def labels(pair: Pair) -> Iterator[Cause]:
     """Yield what the labels tell of both models; note their accuracy in `ruled_out`."""
     classes = pair.classes_at
     known = [place for place, label in enumerate(pair.seeds.labels) if label >= 0][:_MOST]
-    if classes is None or not known or pair.same_class is None:
+    if classes is None or pair.same_class is None:
+        return
+    if not known:  # a mistake that both models share can't be seen then
+        yield Cause(
+            *("labels", "missing", "read", REMARK, "both"),
+            evidence={"seeds": len(pair.places)},
+            is_remark=True,
+        )
         return
     count = by_seed(pair.both[0][classes]).shape[1]
     wanted = np.array([pair.seeds.labels[place] for place in known])
@@ -103,16 +111,20 @@ def _judged(
     better = [one for one in better if one.right >= least]
     hints = [one for one in won if one.is_hint and not one.is_sure]
     evidence = {"right": right, "labelled": len(known), "tried": len(won)}
+    if is_filled and renumbered > right + _MORE_RENUMBERED:
+        evidence["renumbered"] = renumbered
     if better:
+        if renumbered < better[0].right - _BETTER_BY:
+            evidence.pop("renumbered", None)
         strength = CORRECTED if right < 0.8 else MOST_LIKE
         yield _for_both(pair, better[0], strength, evidence)
     elif hints and right < 0.95 and not (right < _WRONG and renumbered > hints[0].right):
         yield _for_both(pair, hints[0], REMARK, evidence)
-    elif right < _WRONG and renumbered > max(right + 0.3, 0.75) and is_filled:
+    elif right < _WRONG and "renumbered" in evidence and renumbered > _RENUMBERED:
         moved = {int(row): int(column) for row, column in zip(rows, columns, strict=True)}
         yield Cause(
             *("labels", "renumbered", "corrected", RENUMBERED_LABELS, "both"),
-            evidence=evidence | {"renumbered": renumbered, "classes": moved},
+            evidence=evidence | {"classes": moved},
             gain=40,
         )
     elif right < 0.5:
@@ -124,14 +136,8 @@ def _judged(
 
 
 def _for_both(pair: Pair, best: WonWay, strength: float, evidence: Mapping[str, object]) -> Cause:
-    options = best.way.options(pair.original.spec)
-    found: dict[str, object] = {
-        "won": best.won,
-        "lost": best.lost,
-        "right_then": best.right,
-        "options": options,
-    }
-    found["way"] = {"picture": best.way.picture}
+    change = best.way.change(pair.original.spec)
+    found = {"won": best.won, "lost": best.lost, "right_then": best.right, "way": change}
     return Cause(
         "preprocessing",
         "of-both",
@@ -139,7 +145,7 @@ def _for_both(pair: Pair, best: WonWay, strength: float, evidence: Mapping[str, 
         strength,
         side="both",
         evidence={**evidence, **found},
-        change={name: "" if value is None else value for name, value in options.items()},
+        change=change,
         gain=40,
         is_remark=strength == REMARK,
     )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models.tensors.graph import DRAWING, KEEPING_STATE
-from edgeflare.triage.agreement import Outputs, Values, by_seed
+from edgeflare.triage.agreement import HEALTHY, Outputs, Values, agreement, by_seed, stacked
 from edgeflare.triage.cause import (
     CONSTANT,
     REMARK,
@@ -22,6 +22,7 @@ from edgeflare.triage.pair import Pair
 _MOST_SHOWN = 3
 _STILL = 1e-6
 _REPEATED = 8
+_AT_ONCE, _FEWEST_AT_ONCE = 4, 2
 _HALF_ENDS = 65504.0
 
 
@@ -134,7 +135,7 @@ def _constant(model: HostModel, outputs: Outputs) -> Iterator[Cause]:
 def repeats(pair: Pair) -> Iterator[Cause]:
     """Yield models that answer otherwise to the same input, and those that keep a state."""
     for model, outputs in zip(pair.models, (pair.of_original, pair.of_deployed), strict=True):
-        if outputs is None:
+        if outputs is None or not model.file.runtime:
             continue
         places = pair.places[:_REPEATED]
         others = _answered_otherwise(pair, model, outputs, places)
@@ -209,6 +210,40 @@ def _state(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Cause]:
         gain=30,
         is_remark=True,
     )
+
+
+def batch_rows(pair: Pair) -> Iterator[Cause]:
+    """Yield as a remark that answers are others where several inputs are given at once.
+
+    Rounding alone, as of integers whose scale comes of the whole batch, is none.
+    """
+    places = pair.places[:_AT_ONCE]
+    for model, outputs in zip(pair.models, pair.both, strict=True):
+        if not model.file.runtime or len(places) < _FEWEST_AT_ONCE:
+            continue
+        answers = model.at_once([pair.tensors(model, place) for place in places])
+        if answers is None:
+            continue
+        alone = tuple(output[: len(places)] for output in outputs)
+        batched = stacked(answers)
+        names = [
+            info.name
+            for info, first, second in zip(model.outputs, alone, batched or alone, strict=True)
+            if agreement(first, second) < HEALTHY[model.number_format]
+        ]
+        if names:
+            rows = [
+                row
+                for row, answer in enumerate(answers)
+                if not close([output[row] for output in alone], answer)
+            ]
+            yield Cause(
+                *("batch", "rows-differ", "corrected", REMARK + 0.15),
+                side="original" if model.side == "original" else "deployed",
+                names=tuple(names),
+                evidence={"rows": rows, "of": len(places)},
+                is_remark=True,
+            )
 
 
 def close(first: Sequence[Values], second: Sequence[Values]) -> bool:
