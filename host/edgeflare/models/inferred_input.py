@@ -53,7 +53,14 @@ class Inference:
         """What the file's own metadata state."""
         return self.options if self.known and self.known.source in _OF_FILES else InputOptions()
 
+    @property
+    def of_both(self) -> InputOptions:
+        """What holds for another file of the same model, too: not what this file's own operators tell."""
+        is_own = self.known is not None and self.known.source in _OF_ONE_FILE
+        return InputOptions() if is_own else self.options
 
+
+_OF_ONE_FILE = ("first-operators", "integer-pixels")
 _OF_FILES = ("edgeflare", "tflite-metadata", "ultralytics", "metadata")
 
 

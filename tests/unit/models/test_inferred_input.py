@@ -227,6 +227,14 @@ def test_settings_of_what_the_file_does_itself_are_not_done_twice(tmp_path):
     assert (known.source, known.options.scale) == ("first-operators", "1/255")
 
 
+def test_what_one_file_does_inside_is_not_said_of_the_other(tmp_path):
+    found = inferred(network(tmp_path, DIV, constants={"s": np.float32(255)}))
+    assert found.options == RAW
+    assert found.of_both == NOTHING
+    of_range = inferred(network(tmp_path), dtype="int8", quantization=(1 / 255, -128))
+    assert of_range.of_both == of_range.options
+
+
 def test_what_contradicts_is_no_knowledge(tmp_path):
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(HUGGING_FACE))
     found = inferred(network(tmp_path, DIV, constants={"s": np.float32(255)}))

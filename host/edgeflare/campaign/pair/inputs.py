@@ -71,10 +71,10 @@ def resolve_inputs(
     for place, whose in enumerate(("the original model", "the deployed model")):
         config, own, other = configs[place], inferences[place], inferences[1 - place]
         stated = configs[1 - place].input
-        known = known_of(own.options, stated, other.options)
+        known = known_of(own.options, stated, other.of_both)
         told = own.known
         if own.candidates:
-            scaling = stated if stated.has_scaling else other.options
+            scaling = stated if stated.has_scaling else other.of_both
             fitting = [one for one in own.candidates if alike(one.options, scaling)]
             told = fitting[0] if scaling.has_scaling and fitting else None
             known = own.besides if told is None else told.options
