@@ -16,7 +16,7 @@ from plugin_distributions import install_corruption
 from edgeflare import resume_campaign, search, summarize
 from edgeflare.analysis.faults import FaultFigures
 from edgeflare.campaign.events import Event, Notice, Stage, Step
-from edgeflare.errors import StoreError, UsageError
+from edgeflare.errors import PreflightError, StoreError, UsageError
 from edgeflare.reports import report_text, write_html_report
 from edgeflare.store import Store, open_store
 from edgeflare.store.location import DATABASE_NAME
@@ -258,7 +258,8 @@ def test_one_file_whose_inputs_are_prepared_otherwise_is_not_told_to_be_the_orig
 ) -> None:
     given = {"scale": "1/255"}
     models = [{"path": ORIGINAL, "input": one} for one in (given, {**given, "mean": [0.03]})]
-    search(*models, {"path": SEEDS, "limit": 2}, folder=tmp_path / "c", strategy="none")
+    with pytest.raises(PreflightError):  # the campaign is done before
+        search(*models, {"path": SEEDS, "limit": 2}, folder=tmp_path / "c", strategy="none")
     with Store.open(tmp_path / "c") as store:
         assert not any("the same file" in one for one in store.notices())
 

@@ -77,7 +77,9 @@ def checked(store: Store, triage: Triage) -> Checked:
         verdict = "not-comparable"
     elif any(cause.side == "both" for cause in proven):
         verdict = "cannot-tell"  # both models are fed wrongly: nothing is said of the deployed one
-    elif proven or (soundness is not None and soundness.verdict == "worse"):
+    elif any(cause.proof != "indicated" for cause in proven) or (
+        soundness is not None and soundness.verdict == "worse"
+    ):
         verdict = "worse"
     elif soundness is None:
         verdict = "cannot-tell"
@@ -98,9 +100,11 @@ def own_inputs(store: Store) -> OwnInputs:
         kind = kind_of_answer(original)
         if decision is Decision.DEVIATION and deployed is not None:
             flips.append(Flip(seed.id, " -> ".join(kind.answers_words(original, deployed))))
-        if seed.label is None or not kind.has_classes or deployed is None:
+        if seed.label is None or deployed is None:
             continue
-        is_right = [bool(kind.is_right(answer, seed.label)) for answer in (original, deployed)]
+        is_right = [kind.is_right(answer, seed.label) for answer in (original, deployed)]
+        if is_right[0] is None or is_right[1] is None:
+            continue
         labelled += 1
         right["original"] += is_right[0]
         right["deployed"] += is_right[1]

@@ -251,6 +251,10 @@ class AnswerKind(ABC, Generic[A]):
         """Return the number of classes of which an answer means one, each with a score; 0 without."""
         return 0
 
+    def class_scores_at(self, outputs: Sequence[NDArray[np.float64]]) -> int | None:
+        """Return which of a model's outputs, [inputs, ...], has the scores of classes; None without one."""
+        return None
+
     def top_label(self, answer: A) -> int | None:
         """Return the class that is meant; None without one."""
         return None

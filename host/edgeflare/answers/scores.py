@@ -45,6 +45,11 @@ class ScoresKind(AnswerKind[Scores]):
     def accepts(self, answer: object) -> bool:
         return isinstance(answer, np.ndarray)
 
+    def class_scores_at(self, outputs: Sequence[NDArray[np.float64]]) -> int | None:
+        """Return the place of the first output that is one vector an input."""
+        vectors = (sum(n > 1 for n in output.shape[1:]) == 1 for output in outputs)
+        return next((place for place, is_vector in enumerate(vectors) if is_vector), None)
+
     def interfaces(self, task: str, settings: Any, original: Any, deployed: Any) -> tuple[Any, Any]:
         """Return both models' interfaces; the deployed model may return a label alone."""
         from edgeflare.answers.class_interfaces import classifying_interfaces

@@ -87,7 +87,9 @@ def assert_agrees(
     except StrategyError:  # the traceback may lead to the user's own code
         raise
     except PreflightError as error:  # of several sentences
-        raise PreflightError("\n".join(wrapped(str(error)))) from None
+        shown = PreflightError("\n".join(wrapped(str(error))))
+        shown.folder = error.folder
+        raise shown from None
     except EdgeFlareError as error:
         RUNNING_TEST.error = error
         raise error.with_traceback(None) from None

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -116,7 +117,7 @@ class _Triage(Analysis[TriageSettings, Triage]):
             blocks.append(Text(f"Next: {step}."))
         if remarks:
             blocks += [
-                Text("What an application may meet though the pair agrees:"),
+                Text("What else an application may meet:"),
                 Listing(tuple(remarks)),
             ]
         if tried := triage_words.ruled_out(result):
@@ -145,7 +146,8 @@ class _Check(Analysis[TriageSettings, Checked]):
 
     def to_json(self, result: Checked) -> dict[str, Any]:
         """Return the contract: the verdict, the user's own inputs, and what the triage says."""
-        triage: Mapping[str, Any] = {"causes": [], "remarks": [], "ruled_out": {}, "failed": {}}
+        empty = {"causes": [], "remarks": [], "ruled_out": {}, "failed": {}, "next": ""}
+        triage = dict.fromkeys(field.name for field in fields(Triage)) | empty
         if result.triage is not None:
             triage = _Triage().to_json(result.triage)
         verdict_and_own = as_json(result)

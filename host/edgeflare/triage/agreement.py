@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare.triage.cause import NumberFormat as NumberFormat  # noqa: PLC0414 - exported
+from edgeflare.triage.cause import NumberFormat
 
 Values: TypeAlias = NDArray[np.float64]
 Outputs: TypeAlias = tuple[Values, ...]
@@ -85,14 +85,6 @@ def stacked(runs: Sequence[Sequence[NDArray[np.float64]]]) -> Outputs | None:
 def coarser(first: NumberFormat, second: NumberFormat) -> NumberFormat:
     """Return the coarser one of two number formats: it limits how well a pair can agree."""
     return min(first, second, key=NUMBER_FORMATS.index)
-
-
-def class_output(outputs: Outputs) -> int | None:
-    """Return the place of the output that looks like scores of classes: one vector a seed."""
-    for place, output in enumerate(outputs):
-        if sum(n > 1 for n in output.shape[1:]) == 1:
-            return place
-    return None
 
 
 def by_seed(values: Values) -> Values:

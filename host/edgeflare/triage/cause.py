@@ -1,6 +1,6 @@
 """Causes: what a triage finds, as numbers and codes, and their order."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -43,11 +43,10 @@ OUTPUT_SCALE = 4.3
 IGNORED = 4.0
 MOST_LIKE = 3.6
 TRAINING_MODE = 3.5
-INACCURATE = 3.4
 CUT_OFF = 3.4
 LOCATED = 3.3
 CONSTANT = 3.25
-COARSE = 3.2
+COARSE = INACCURATE = 3.2
 REMARK = 3.0
 REFERENCE = 2.9
 LIKELY = 2.5
@@ -79,6 +78,8 @@ class Cause:
     change: Mapping[str, Any] = field(default_factory=dict)
     gain: float = 0.0
     is_remark: bool = False
+    text: str = ""
+    """What a check of another distribution says of its cause; EdgeFlare's own have theirs by `what`."""
 
 
 @dataclass(frozen=True)
@@ -109,16 +110,16 @@ def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 
     Several of a compression are one, with the evidence of the strongest two.
     """
-    found = sorted(causes, key=lambda cause: (-cause.strength, -cause.gain))
-    found = _one_compression(found)
-    strong = [cause for cause in found if cause.strength >= SHOWN]
-    found = strong or found[:1]
+    order = sorted(causes, key=lambda cause: (-cause.strength, -cause.gain))
+    order = _one_compression(order)
+    strong = [cause for cause in order if cause.strength >= SHOWN]
+    order = strong or order[:1]
     restored = any(
-        cause.strength == CORRECTED and cause.gain > 0 and cause.side != "both" for cause in found
+        cause.strength == CORRECTED and cause.gain > 0 and cause.side != "both" for cause in order
     )
     if restored:
-        found = [cause for cause in found if cause.strength >= STANDING or cause.is_remark]
-    return tuple(found)
+        order = [cause for cause in order if cause.strength >= STANDING or cause.is_remark]
+    return tuple(order)
 
 
 def _one_compression(causes: Sequence[Cause]) -> list[Cause]:
@@ -135,3 +136,61 @@ def _one_compression(causes: Sequence[Cause]) -> list[Cause]:
         )
         kept[kept.index(first)] = joined
     return kept
+
+
+Change = Mapping[str, Any]
+
+
+def change_of(cause: Cause) -> Change:
+    """Return the change that would mend a cause, as far as its evidence has the values; {}: none is known."""
+    make = _CHANGES.get(f"{cause.kind}/{cause.what}") or _CHANGES.get(cause.kind)
+    if cause.text:  # of another distribution: its evidence is its own
+        make = None
+    change = cause.change or ({} if make is None else make(cause, cause.evidence))
+    return {name: value for name, value in change.items() if value not in (None, (), [], {})}
+
+
+def _recalibrated(cause: Cause, evidence: Change) -> Change:
+    """The least and the largest value that the tensors must hold."""
+    return {"names": cause.names, "range": evidence.get("original_range", evidence.get("fed"))}
+
+
+def _converted(cause: Cause, evidence: Change) -> Change:
+    """The attributes and the weights that an operator has in the original."""
+    attributes = {name: was for name, (was, _) in evidence.get("attributes", {}).items()}
+    is_other = evidence.get("weights") in ("differ", "other-order")
+    weights = evidence.get("partner") or (evidence.get("original_name") if is_other else None)
+    return {"names": cause.names, "attributes": attributes, "weights_of": weights}
+
+
+_CHANGES: Mapping[str, Callable[[Cause, Change], Change]] = {
+    "non-finite": lambda cause, _: {"in_float32": cause.names},
+    "not-repeatable": lambda cause, _: {"without": cause.names},
+    "calibration": _recalibrated,
+    "input-range": _recalibrated,
+    "compression": lambda cause, _: {"in_float": cause.names},
+    "output-scale": lambda cause, e: {"names": cause.names, "channels": e.get("channels")},
+    "conversion": _converted,
+    "conversion/training-mode": lambda cause, _: {"names": cause.names, "training": "false"},
+    "conversion/kernel-reordered": lambda cause, e: {"names": cause.names, "weights_of": e["of"]},
+    "labels": lambda _, e: {"classes": e.get("classes")},
+    "interface/outputs-exchanged": lambda cause, e: {
+        "outputs": dict(zip(cause.names, e["holds"], strict=True))
+    },
+    "interface/classes-exchanged": lambda _, e: {"classes": e["classes"]},
+    "interface/one-class-more": lambda _, e: {"without_class": e["which"], "of": e["side"]},
+    "interface/axes": lambda cause, e: {"names": cause.names, "axes": e["axes"]},
+    "interface/form": lambda cause, e: {"names": cause.names, "function": e["function"]},
+    "interface/boxes": lambda cause, e: {"names": cause.names, "boxes": e["boxes"]},
+    "interface/units": lambda cause, e: {
+        "names": cause.names,
+        "factors": e["factors"],
+        "axis": e["axis"],
+    },
+    "accelerator": lambda _, e: {"without": e["accelerator"]},
+    "kernels": lambda _, e: dict(e["options"]),
+    "batch": lambda *_: {"batch": 1},
+    "state": lambda *_: {"reset": "before each input"},
+    "resize-rule": lambda _, e: {"resize": e["rule"]},
+    "exif": lambda *_: {"orientation": "of the EXIF tag"},
+}

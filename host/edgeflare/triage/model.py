@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,8 @@ class ModelFile:
     announced: tuple[TensorInfo, ...] = ()
 
     def resizing(self, rule: str) -> "ModelFile":
-        """Return the model for images of other sizes, which a rule brings to its own."""
-        spec = self.spec._replace(resize=rule) if isinstance(self.spec, InputSpec) else self.spec
-        return replace(self, spec=spec)
+        """Return a model of images for those of other sizes, which a rule brings to its own."""
+        return replace(self, spec=cast("InputSpec", self.spec)._replace(resize=rule))
 
 
 class HostModel:
@@ -116,7 +115,7 @@ class HostModel:
         return [
             values[place].astype(np.float64)
             if place in self._fixed.searched
-            else real_tensor(values[place], info)
+            else dequantize(values[place], info.quantization)
             for place, info in enumerate(self.inputs)
         ]
 
@@ -260,8 +259,8 @@ class RecordedModel(HostModel):
 
 def real_values(raw: NDArray[Any], info: TensorInfo) -> Values:
     """Return an output's real values, float64, without a batch axis of 1."""
-    values: Values = dequantize(raw, info.quantization)
-    return values[0] if values.ndim > 1 and len(values) == 1 else values
+    real: Values = dequantize(raw, info.quantization)
+    return real[0] if real.ndim > 1 and len(real) == 1 else real
 
 
 def stored(values: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
@@ -269,8 +268,3 @@ def stored(values: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
     if info.quantization is None:
         return np.ascontiguousarray(values.astype(info.dtype))
     return quantize(values.astype(np.float32), info.quantization, np.dtype(info.dtype))
-
-
-def real_tensor(tensor: NDArray[Any], info: TensorInfo) -> NDArray[np.float64]:
-    """Return the real values of an input as it is stored."""
-    return dequantize(tensor, info.quantization)

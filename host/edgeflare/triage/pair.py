@@ -9,21 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.answers import SCORES, AnswerKind
 from edgeflare.errors import ModelError
-from edgeflare.models import InputSpec
 from edgeflare.triage.agreement import (
     FEWEST_SEEDS,
     GAIN,
     HEALTHY,
     MARGIN,
-    NumberFormat,
     Outputs,
     by_seed,
-    class_output,
     coarser,
     least_agreement,
 )
-from edgeflare.triage.cause import CORRECTED, Cause
+from edgeflare.triage.cause import CORRECTED, Cause, NumberFormat
 from edgeflare.triage.model import HostModel, ModelFile, RecordedModel
 from edgeflare.triage.ways import Way
 from edgeflare.types import Sample
@@ -77,7 +75,7 @@ class PairSeeds:
 class Pair:
     """Both models, the seeds, and what is known of them so far.
 
-    `has_classes`: one class is meant by an answer. `causes` grow as checks find them; `ruled_out`
+    `kind`: that of their answers. `causes` grow as checks find them; `ruled_out`
     has what was tried and doesn't fit, with counts. `is_unusable`: one side's answers tell nothing,
     so that nothing can be compared; `on_device`: the original's and the device's answers, where the same
     file answers otherwise there than here. Where the deployed file can't be run here, `seeds` are those
@@ -86,7 +84,7 @@ class Pair:
 
     files: tuple[ModelFile, ModelFile]
     seeds: PairSeeds
-    has_classes: bool = True
+    kind: AnswerKind[Any] = SCORES
     causes: list[Cause] = field(default_factory=list)
     ruled_out: dict[str, Any] = field(default_factory=dict)
     is_unusable: bool = False
@@ -96,6 +94,8 @@ class Pair:
     """The agreement of a fresh int8 copy of the original, in dB."""
     exchanged_outputs: Outputs | None = None
     """The deployed model's outputs in the original's order, where they are exchanged."""
+    output_order: tuple[int, ...] | None = None
+    """Which output of the deployed model holds what each of the original's does, where they are exchanged."""
     has_reference: bool = False
     """Whether a fresh copy was tried."""
     reference_same_class: float | None = None
@@ -196,7 +196,7 @@ class Pair:
     @cached_property
     def classes_at(self) -> int | None:
         """The place of the output that has scores of classes; None where there is none."""
-        return class_output(self.both[0]) if self.has_classes else None
+        return self.kind.class_scores_at(self.both[0])
 
     @cached_property
     def same_class(self) -> float | None:
@@ -214,25 +214,20 @@ class Pair:
         return float((scores[0].argmax(axis=1) == scores[1].argmax(axis=1)).mean())
 
     @property
-    def is_lossy(self) -> bool:
-        """Whether rounding changes the class of too many seeds."""
-        return self.are_lossy(self.agreement, self.same_class)
-
-    def are_lossy(self, agreement: float, same_class: float | None) -> bool:
-        """Whether answers of this agreement show a rounding that goes too far."""
-        return (
-            self.number_format != "float32"
-            and same_class is not None
-            and same_class < LOSSY_CLASSES
-            and agreement < LOSSY
-        )
-
-    @property
     def is_off(self) -> bool:
         """Whether the pair agrees worse than healthy pairs do."""
+        return self.are_off(*self.both)
+
+    def are_off(self, first: Outputs, second: Outputs) -> bool:
+        """Whether a deployed model with these answers is worse than healthy ones, or loses too much."""
+        agreement, same_class = (
+            least_agreement(first, second),
+            self.share_of_one_class(first, second),
+        )
+        is_lossy = same_class is not None and same_class < LOSSY_CLASSES and agreement < LOSSY
         return (
-            self.agreement < self.expected
-            or self.is_lossy
+            agreement < self.expected
+            or (is_lossy and self.number_format != "float32")
             or self.lost_accuracy >= LOST_ACCURACY
             or any(cause.kind == "constant" for cause in self.causes)
         )
@@ -242,9 +237,7 @@ class Pair:
         """Whether an int8 pair is healthy by itself, and not far below a fresh int8 copy."""
         return (
             self.number_format == "int8"
-            and self.agreement >= self.expected
-            and not self.is_lossy
-            and self.lost_accuracy < LOST_ACCURACY
+            and not self.is_off
             and (self.reference is None or self.agreement >= self.reference - 2 * MARGIN)
         )
 
@@ -260,10 +253,8 @@ class Pair:
     @property
     def sizes(self) -> list[tuple[int, int]]:
         """(height, width) of the images of the compared seeds; none of clips."""
-        if not isinstance(self.original.spec, InputSpec):
-            return []
-        shapes = {self.seeds.samples[place].shape[:2] for place in self.places}
-        return [(int(height), int(width)) for height, width in sorted(shapes)]
+        shapes = {self.seeds.samples[place].shape[:-1] for place in self.places}
+        return [(int(shape[0]), int(shape[1])) for shape in sorted(shapes) if shape]
 
     def score(
         self, model: HostModel, expected: Outputs, way: Way, places: Sequence[int]

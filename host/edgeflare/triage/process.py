@@ -4,13 +4,14 @@ import pickle
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from edgeflare._internal.processes import (
     how_it_failed,
     python_calling,
     run_again_where_killed,
 )
-from edgeflare._internal.records import as_json, of_json
+from edgeflare.answers import AnswerKind
 from edgeflare.errors import ModelError
 from edgeflare.triage.cause import Triage
 from edgeflare.triage.model import ModelFile
@@ -25,8 +26,8 @@ _REQUEST, _NOW, _RESULT = "request.pickle", "now.txt", "result.pickle"
 def triage_apart(
     files: tuple[ModelFile, ModelFile],
     seeds: PairSeeds,
+    kind: AnswerKind[Any],
     *,
-    has_classes: bool,
     only_feeds: bool = False,
 ) -> Triage:
     """Return why a pair differs, as `triage`.
@@ -38,7 +39,7 @@ def triage_apart(
     with TemporaryDirectory(prefix="edgeflare-") as name:
         folder = Path(name)
         while True:
-            request = files, seeds, has_classes, failed, only_feeds
+            request = files, seeds, kind, failed, only_feeds
             (folder / _REQUEST).write_bytes(pickle.dumps(request))
             (folder / _NOW).write_text("")
             try:
@@ -49,8 +50,9 @@ def triage_apart(
                 result = pickle.loads((folder / _RESULT).read_bytes())  # noqa: S301
                 if isinstance(result, str):
                     raise ModelError(result)
-                triaged: Triage = of_json(Triage, result)
+                triaged: Triage = result
                 return triaged
+            # without a result the process ended in a check: the next one leaves it out
             check = (folder / _NOW).read_text()
             if not check or check in failed or len(failed) >= _MOST_CRASHES:
                 raise ModelError(f"the triage failed: {how_it_failed(done)}")
@@ -60,15 +62,14 @@ def triage_apart(
 def triage_here(name: str) -> None:
     """Do what `triage_apart` asks for in this process; write the result."""
     folder = Path(name)
-    files, seeds, has_classes, failed, only_feeds = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
+    files, seeds, kind, failed, only_feeds = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
 
     def begin(check: str) -> None:
         (folder / _NOW).write_text(check)
 
     try:
-        pair = Pair(files, seeds, has_classes=has_classes)
-        found = triage(pair, begin=begin, failed=failed, only_feeds=only_feeds)
-        result = as_json(found)
+        pair = Pair(files, seeds, kind)
+        result: Triage | str = triage(pair, begin=begin, failed=failed, only_feeds=only_feeds)
     except ModelError as error:
         result = str(error)
     (folder / _RESULT).write_bytes(pickle.dumps(result))

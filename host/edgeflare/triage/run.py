@@ -18,9 +18,13 @@ import numpy as np
 from edgeflare._internal import plugins
 from edgeflare.errors import EdgeFlareError
 from edgeflare.triage.agreement import FEWEST_SEEDS, least_agreement
-from edgeflare.triage.cause import COARSE, REMARK, Cause, Triage, ranked
-from edgeflare.triage.changes import change_of
-from edgeflare.triage.checks.compression import is_below_reference, output_scale, reference
+from edgeflare.triage.cause import COARSE, CORRECTED, REMARK, Cause, Triage, change_of, ranked
+from edgeflare.triage.checks.compression import (
+    fresh_copy,
+    is_below_reference,
+    output_scale,
+    reference,
+)
 from edgeflare.triage.checks.device import device_answers, device_feeds
 from edgeflare.triage.checks.exchange import (
     exchanged_classes,
@@ -39,7 +43,7 @@ from edgeflare.triage.checks.usable import (
     training_mode,
     unusable_values,
 )
-from edgeflare.triage.pair import LOST_ACCURACY, Pair
+from edgeflare.triage.pair import Pair
 
 Check = Callable[[Pair], Iterator[Cause]]
 _FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
@@ -52,15 +56,17 @@ _CORRECTIONS: tuple[Check, ...] = (
     *(exchanged_inputs, exchanged_outputs, exchanged_classes),
     *(forms, same_tensor),
 )
-_OF_FEEDS: tuple[Check, ...] = (input_range, same_tensor)
+_OF_FEEDS: tuple[Check, ...] = (
+    *(unusable_values, repeats, device_answers, resize_rule, exif, few_codes, statements, labels),
+    *(input_range, same_tensor, device_feeds, feeds),
+)
 _SEARCHES: tuple[Check, ...] = (layers, reference)
 _WITH_THE_FILE: tuple[Check, ...] = (
     *(training_mode, ignored_inputs, exif, few_codes, statements, kernels, input_range),
-    *(exchanged_inputs, same_tensor, layers, reference),
+    *(exchanged_inputs, same_tensor, layers, reference, fresh_copy),
 )
 """The checks that run the deployed file, or read it: not tried where that can't be done here."""
 _ERRORS = (EdgeFlareError, ValueError, ArithmeticError, MemoryError)
-_STRONG = 4.5
 _LIKE_COLOURS = "classes-exchanged"
 """With colours as classes another colour order looks like it."""
 _BEHIND_SECOND = 2
@@ -87,7 +93,10 @@ def triage(
             return
         begin(name)
         try:
-            pair.causes.extend(check())
+            pair.causes.extend(
+                replace(cause, evidence=_plain(cause.evidence), change=_plain(change_of(cause)))
+                for cause in check()
+            )
         except errors as error:
             failed[name] = str(error)  # the other checks go on
 
@@ -95,59 +104,57 @@ def triage(
         for check in checks:
             if pair.is_recorded and check in _WITH_THE_FILE:
                 continue
+            if only_feeds and check not in _OF_FEEDS:
+                continue
             try_check(check.__name__, partial(check, pair), _ERRORS)
 
     if pair.is_recorded:
         pair.ruled_out["file"] = {"name": pair.deployed.file.path.name, "why": pair.deployed.unread}
     run(_FIRST)
-    if not pair.is_unusable and not only_feeds:
+    if not pair.is_unusable:
         run((repeats,))
     if not pair.is_unusable and (pair.of_original is None or pair.of_deployed is None):
         pair.is_unusable = True
     if not pair.is_unusable:
-        run((statements, labels) if only_feeds else _OF_SEEDS)
+        run(_OF_SEEDS)
+        if pair.on_device is None and not pair.is_off:
+            run((fresh_copy,))
         if pair.on_device is not None:
             run((device_feeds,))
-        elif pair.is_off or (not (pair.is_recorded or only_feeds) and is_below_reference(pair)):
-            run(_OF_FEEDS if only_feeds else _CORRECTIONS)
-            if not pair.is_corrected and not only_feeds:
+        elif pair.is_off or is_below_reference(pair):
+            run(_CORRECTIONS)
+            if not pair.is_corrected:
                 run(_SEARCHES)
-                for name in plugins.names("cause"):  # a distribution's code: it may raise anything
+                others = () if only_feeds else plugins.names("cause")
+                for name in others:  # a distribution's code: it may raise anything
                     try_check(name, partial(_of_others, name, pair), (Exception,))
             is_known = any(
-                cause.strength >= _STRONG and cause.what != _LIKE_COLOURS for cause in pair.causes
+                cause.strength >= CORRECTED and cause.what != _LIKE_COLOURS for cause in pair.causes
             )
             same_input = pair.sharp_layer is not None and pair.sharp_layer > _BEHIND_SECOND
             if not is_known and not same_input:
                 run((feeds,))
-        if not only_feeds:
-            run((output_scale,))
+        run((output_scale,))
     return _result(pair, failed)
 
 
 def _of_others(name: str, pair: Pair) -> Iterable[Cause]:
-    """Return what a distribution's check finds."""
-    return [*plugins.load("cause", name)(pair)]
+    """Return what a distribution's check finds; in its own words."""
+    return [
+        replace(cause, text=cause.text or ", ".join(cause.names) or cause.what)
+        for cause in plugins.load("cause", name)(pair)
+    ]
 
 
 def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
-    order = tuple(
-        replace(one, evidence=_plain(one.evidence), change=_plain(change_of(one)))
-        for one in ranked(pair.causes)
-    )
-    agreement, same_class = None, None
+    order = ranked(pair.causes)
+    agreement, same_class, agrees = None, None, False
     if not pair.is_unusable:
         answers = pair.on_device or pair.both
         reached = least_agreement(*answers)
         same_class = pair.share_of_one_class(*answers)
         agreement = reached if np.isfinite(reached) else None
-    agrees = (
-        agreement is not None
-        and agreement >= pair.expected
-        and not pair.are_lossy(agreement, same_class)
-        and pair.lost_accuracy < LOST_ACCURACY
-        and not any(cause.kind == "constant" for cause in order)
-    )
+        agrees = agreement is not None and not pair.are_off(*answers)
     if len(pair.places) < FEWEST_SEEDS:
         pair.ruled_out["seeds"] = {"compared": len(pair.places), "needed": FEWEST_SEEDS}
     strong = [cause for cause in order if not cause.is_remark and cause.strength >= COARSE]

@@ -1,7 +1,8 @@
 """Tensors of both models on the same seeds, compared by value: no names are needed.
 
 At most 4,096 values of a tensor and seed are kept, so that memory is bounded by the number of tensors:
-six orders of axes of four seeds, 0.4 MB a tensor.
+four orders of axes of four seeds, 0.5 MB a tensor. While they are read, ONNX files hold 256 MB of one seed at
+once, TFLite and PyTorch what the runtime itself needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,18 +111,21 @@ def best_matches(
 
     `balanced`: values are divided by the spread of their channel in the original, for integers.
     """
-    by_size: dict[int, list[tuple[str, Flat, Flat]]] = {}
+    by_size: dict[int, list[tuple[str, Flat, Flat, float]]] = {}
     for name, tensor in original.items():
         for values, channels in zip(tensor.orders, tensor.channels, strict=True):
             joined = np.concatenate(values)
             weights = _weights(joined, np.tile(channels, len(values)), balanced=balanced)
-            by_size.setdefault(tensor.size, []).append((name, joined, weights))
+            signal = float((((joined - joined.mean()) * weights) ** 2).mean())
+            if balanced and (weights != 1).any():  # of divided channels the signal is 1 by itself
+                signal = min(signal, 1.0)
+            if np.isfinite(signal) and signal >= _STILL:
+                by_size.setdefault(tensor.size, []).append((name, joined, weights, signal))
     matches = {}
     for name, tensor in deployed.items():
         own = np.concatenate(tensor.orders[0])
-        candidates = by_size.get(tensor.size, [])
-        if candidates and np.isfinite(own).all() and own.std() >= _STILL:
-            matches[name] = _best(own, candidates, balanced=balanced)
+        if tensor.size in by_size and np.isfinite(own).all() and own.std() >= _STILL:
+            matches[name] = _best(own, by_size[tensor.size])
     return matches
 
 
@@ -134,17 +138,11 @@ def _weights(values: Flat, channels: NDArray[np.int64], *, balanced: bool) -> Fl
     return np.asarray(1 / np.maximum(spread, _FLOOR * spread.max() + _TINY)[channels])
 
 
-def _best(
-    values: Flat, candidates: Sequence[tuple[str, Flat, Flat]], *, balanced: bool
-) -> tuple[float, str]:
-    rows = np.stack([values for _, values, _ in candidates])
-    weights = np.stack([weights for _, _, weights in candidates])
-    error = (((rows - values) * weights) ** 2).mean(axis=1)
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    signal = ((centred * weights) ** 2).mean(axis=1)
-    if balanced:  # of divided channels the signal is 1 by itself
-        signal = np.minimum(signal, np.where((weights == 1).all(axis=1), np.inf, 1.0))
-    agreement = 10 * np.log10((signal + _TINY) / (error + _TINY))
-    agreement[(signal < _STILL) | ~np.isfinite(agreement)] = WORST
-    place = int(agreement.argmax())
-    return float(np.clip(agreement[place], 0, MOST)), candidates[place][0]
+def _best(values: Flat, candidates: Sequence[tuple[str, Flat, Flat, float]]) -> tuple[float, str]:
+    best = WORST, ""
+    for name, original, weights, signal in candidates:
+        error = float((((original - values) * weights) ** 2).mean())
+        agreement = 10 * float(np.log10((signal + _TINY) / (error + _TINY)))
+        if agreement > best[0]:
+            best = agreement, name
+    return float(np.clip(best[0], 0, MOST)), best[1] or candidates[0][0]

@@ -6,7 +6,7 @@ as something else, or integers that are stored unquantised.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +42,10 @@ class Way:
     def tensor(self, sample: Sample, info: TensorInfo) -> NDArray[Any]:
         """Return what the input `info` is given. Raises RequestError for a sample that doesn't fit."""
         spec = self.spec
-        if isinstance(spec, AudioSpec):
-            sample = sample if self.factor == 1 else sample * np.float32(self.factor)
-        elif self.picture:
-            sample = PICTURES[self.picture](sample, spec.upright_size)
+        if self.factor != 1:
+            sample = sample * np.float32(self.factor)
+        if self.picture:
+            sample = PICTURES[self.picture](sample, cast("InputSpec", spec).upright_size)
         if not self.codes:
             return prepare(sample, spec)
         make = CODES[self.codes]
@@ -62,12 +62,12 @@ class Way:
         """Return what `--input` then states otherwise; empty where no statement has this way."""
         if self.picture or self.codes or self.factor != 1:
             return {}
-        if isinstance(self.spec, AudioSpec) and isinstance(stated, AudioSpec):
-            was, now = _audio_options(stated), _audio_options(self.spec)
-            return {name: value for name, value in now.items() if was.get(name) != value}
-        if not isinstance(self.spec, InputSpec) or not isinstance(stated, InputSpec):
+        if type(self.spec) is not type(stated):
             return {}
-        changed = changed_options(stated, self.spec)
+        if isinstance(self.spec, AudioSpec):
+            was, now = _audio_options(cast("AudioSpec", stated)), _audio_options(self.spec)
+            return {name: value for name, value in now.items() if was.get(name) != value}
+        changed = changed_options(cast("InputSpec", stated), self.spec)
         return {
             name: _UNCHANGED.get(name, "") if now is None else now
             for name, (_, now) in changed.items()
@@ -91,7 +91,9 @@ def _audio_options(spec: AudioSpec) -> dict[str, str]:
     fields = {} if spec.mel is None else spec.mel._asdict()
     fields |= {"peak": spec.peak or "none", "axes": spec.axes, "mean": spec.mean, "std": spec.std}
     texts = {
-        name: ",".join(f"{one:.9g}" for one in value) if isinstance(value, tuple) else str(value)
+        name: ",".join(f"{entry:.9g}" for entry in value)
+        if isinstance(value, tuple)
+        else str(value)
         for name, value in fields.items()
         if value is not None
     }
@@ -167,7 +169,7 @@ CODES: Mapping[str, Callable[[NDArray[np.int64], NDArray[Any]], NDArray[Any]] | 
 
 def ways_of(
     spec: Spec,
-    other: Spec,
+    partner: Spec,
     sizes: Sequence[tuple[int, int]] = (),
     *,
     is_integer: bool = False,
@@ -178,18 +180,20 @@ def ways_of(
     `other`: how they enter the other model. `sizes`: (height, width) of some samples.
     `is_integer`: the input stores integers. Not `placed`: images are neither turned nor resized.
     """
+    partner = partner if type(partner) is type(spec) else spec
     if isinstance(spec, AudioSpec):
-        return _of_audio(spec, other), iter(())
-    other = other if isinstance(other, InputSpec) else spec
-    size = next((one for one in sizes if one != spec.upright_size), spec.upright_size)
-    specs = dict.fromkeys([*usual_ways(spec, other, size, placed=placed), *_left_out(spec)])
+        return _of_audio(spec, cast("AudioSpec", partner)), iter(())
+    size = next((own for own in sizes if own != spec.upright_size), spec.upright_size)
+    specs = dict.fromkeys(
+        [*usual_ways(spec, cast("InputSpec", partner), size, placed=placed), *_left_out(spec)]
+    )
     specs.pop(spec, None)
     pictures = [name for name in PICTURES if name not in (*_OF_COLOURS, *_OF_SIZES)]
     if spec.channels == 3:
         pictures += [name for name in _OF_COLOURS if placed or name == "grey"]
     if placed and size != spec.upright_size:
         pictures += _OF_SIZES
-    single = [Way(one) for one in specs] + [Way(spec, picture=name) for name in pictures]
+    single = [Way(changed) for changed in specs] + [Way(spec, picture=name) for name in pictures]
     if is_integer:
         single += [Way(spec, codes=name) for name in CODES]
     return single, _combined(spec, list(specs), pictures)
@@ -204,19 +208,21 @@ def _combined(
     """
     placed = ("layout", "orientation", "resize")
 
-    def placement(one: InputSpec) -> tuple[Any, ...]:
-        return tuple(getattr(one, name) for name in placed)
+    def placement(entry: InputSpec) -> tuple[Any, ...]:
+        return tuple(getattr(entry, name) for name in placed)
 
-    scaled = [one for one in specs if placement(one) == placement(spec)][:_MOST_COMBINED]
+    scaled = [entry for entry in specs if placement(entry) == placement(spec)][:_MOST_COMBINED]
     turned = [
-        one for one in specs if one.resize == spec.resize and placement(one) != placement(spec)
+        entry
+        for entry in specs
+        if entry.resize == spec.resize and placement(entry) != placement(spec)
     ]
-    for one in scaled:
-        for other in turned:
-            yield Way(one._replace(orientation=other.orientation, layout=other.layout))
+    for scaling in scaled:
+        for turn in turned:
+            yield Way(scaling._replace(orientation=turn.orientation, layout=turn.layout))
         for name in pictures:
             if name in _OF_COLOURS:
-                yield Way(one, picture=name)
+                yield Way(scaling, picture=name)
 
 
 def _left_out(spec: InputSpec) -> Iterator[InputSpec]:
@@ -224,11 +230,11 @@ def _left_out(spec: InputSpec) -> Iterator[InputSpec]:
     scale, mean, std = spec.scale, spec.mean, spec.std
     if any(mean):
         yield spec._replace(mean=(0.0,))
-    if any(one != 1 for one in std):
+    if any(part != 1 for part in std):
         yield spec._replace(std=(1.0,))
     if len(set(mean)) > 1 or len(set(std)) > 1:
         yield spec._replace(mean=mean[::-1], std=std[::-1])
-    if scale != (1.0, 1.0) or any(mean) or any(one != 1 for one in std):
+    if scale != (1.0, 1.0) or any(mean) or any(part != 1 for part in std):
         factor = scale[0] / scale[1]
         size = max(len(mean), len(std))
         means, stds = np.resize(mean, size), np.resize(std, size)
@@ -239,28 +245,30 @@ def _left_out(spec: InputSpec) -> Iterator[InputSpec]:
         )
 
 
-def _of_audio(spec: AudioSpec, other: Spec) -> list[Way]:
+def _of_audio(spec: AudioSpec, partner: AudioSpec) -> list[Way]:
     """Return ways for clips: the other model's values, gains, and other settings of the spectrum."""
-    found = []
-    if isinstance(other, AudioSpec):
-        names = ("peak", "scale", "mean", "std")
-        values = {name: getattr(other, name) for name in names}
-        found.append(spec._replace(**values))
-        if spec.mel is not None and other.mel is not None and spec.mel.width == other.mel.width:
-            found.append(spec._replace(mel=other.mel, **values))
+    names = ("peak", "scale", "mean", "std")
+    values = {name: getattr(partner, name) for name in names}
+    specs = [spec._replace(**values)]
+    if spec.mel is not None and partner.mel is not None and spec.mel.width == partner.mel.width:
+        specs.append(spec._replace(mel=partner.mel, **values))
     if spec.mel is not None:
         changes: Sequence[Mapping[str, Any]] = (
-            *({"spectrum": one} for one in ("magnitude", "power")),
-            *({"log": one} for one in ("ln", "log10")),
-            *({"mel_scale": one} for one in ("htk", "slaney")),
-            *({"mel_norm": one} for one in (False, True)),
-            *({"log_offset": one} for one in (1e-6, 1e-3, 0.01)),
+            *({"spectrum": setting} for setting in ("magnitude", "power")),
+            *({"log": setting} for setting in ("ln", "log10")),
+            *({"mel_scale": setting} for setting in ("htk", "slaney")),
+            *({"mel_norm": setting} for setting in (False, True)),
+            *({"log_offset": setting} for setting in (1e-6, 1e-3, 0.01)),
         )
-        found += [spec._replace(mel=spec.mel._replace(**change)) for change in changes]
-        found.append(spec._replace(axes=_OTHER_AXES[spec.axes]))
+        specs += [spec._replace(mel=spec.mel._replace(**change)) for change in changes]
+        specs.append(spec._replace(axes=_OTHER_AXES[spec.axes]))
     peaks: Sequence[str | None] = (None, "maximum", "magnitude")
-    found += [spec._replace(peak=one) for one in peaks]
-    ways = [Way(one) for one in dict.fromkeys(found) if one != spec and _is_possible(one)]
+    specs += [spec._replace(peak=peak) for peak in peaks]
+    ways = [
+        Way(changed)
+        for changed in dict.fromkeys(specs)
+        if changed != spec and _is_possible(changed)
+    ]
     return [*ways, *_louder(spec)]
 
 

@@ -6,9 +6,9 @@ The user's own values stand in it; `Cause.change` has the same for programs.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from edgeflare._internal.text import names_text
+from edgeflare._internal.text import capitalized, names_text
 from edgeflare.triage.cause import Cause, Triage
-from edgeflare.words.triage import way_words
+from edgeflare.words.triage import headline, sentence, way_words
 
 _MANY = 8
 _FLAGS = {"original": "--original-input", "deployed": "--deployed-input", "both": "--input"}
@@ -28,6 +28,13 @@ def next_step(found: Triage) -> str:
     if not found.causes:
         return _SEARCH if found.is_healthy else _UNKNOWN
     return step_for(found.causes[0])
+
+
+def in_one_sentence(found: Triage) -> str:
+    """Return what a run says of its pair: the headline, the first cause, and the next step."""
+    cause = "".join(f": {sentence(first)}" for first in found.causes[:1])
+    step = next_step(found)
+    return capitalized(headline(found)) + cause + (f"; next: {step}" if step else "")
 
 
 def step_for(cause: Cause) -> str:

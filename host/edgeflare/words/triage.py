@@ -37,8 +37,10 @@ def headline(found: Triage) -> str:
 
 def sentence(cause: Cause) -> str:
     """Return a cause with what was done to prove it, or a remark."""
-    make = _SENTENCES.get((cause.kind, cause.what)) or _SENTENCES.get(("", cause.what))
-    text = make(cause, cause.evidence) if make is not None else names_text(cause.names)
+    text = cause.text
+    if not text:
+        make = _SENTENCES.get((cause.kind, cause.what)) or _SENTENCES[("", cause.what)]
+        text = make(cause, cause.evidence)
     return f"{_NOUNS.get(cause.kind, cause.kind)}: {text}"
 
 
@@ -184,6 +186,8 @@ _FUNCTIONS = {
     "normalised": "with output {} divided by its length",
     "original-normalised": "with the original's output {} divided by its length",
     "original-softmax": "with the softmax of the original's output {}",
+    "log-softmax": "with the logarithm of the softmax of output {}",
+    "original-log-softmax": "with the logarithm of the softmax of the original's output {}",
     "original-log": "with the logarithm of the original's output {}",
 }
 
@@ -365,6 +369,10 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
 }
 
 
+ANOTHER_FILE = "it isn't the file that the campaign was run with"
+NOT_LOOKED_FOR = "why the models differ wasn't looked for: {}"
+
+
 def ruled_out(found: Triage) -> list[str]:
     """Return what was tried and doesn't fit, with counts."""
     lines = []
@@ -375,7 +383,12 @@ def ruled_out(found: Triage) -> list[str]:
             "stand for it: with a file that can be, its layers, its ranges and ways of feeding it would be "
             "compared, too"
         )
+    lines += [
+        f"the outputs of the {side} model have another shape for each seed: nothing can be compared"
+        for side in found.ruled_out.get("changing-shapes", ())
+    ]
     feeds = found.ruled_out.get("feeds")
+    # of a pair that agrees it goes without saying that no other way of feeding is needed
     if feeds is not None and not found.is_healthy:
         lines.append(
             f"none of {feeds['tried']} ways of feeding brings agreement (best {_db(feeds['best'])}, "
@@ -396,8 +409,19 @@ def ruled_out(found: Triage) -> list[str]:
             f"accuracy {accuracy['original']:.1%} -> {accuracy['deployed']:.1%} on "
             f"{counted(accuracy['labelled'], 'labelled seed')}"
         )
+    classes = found.ruled_out.get("labels", {})
+    if "largest" in classes:
+        lines.append(
+            f"the labels fit no output: there is a class {classes['largest']}, and the models have "
+            f"{classes['classes']} classes"
+        )
+    elif classes:
+        lines.append(
+            f"the labels fit nothing: the original is right on {classes['right']:.0%} of them, and no "
+            "renumbering helps"
+        )
     layers = found.ruled_out.get("layers", {})
-    if "largest" in layers:
+    if "largest" in layers and not found.is_healthy:
         lines.append(
             f"no layer stands out: the largest fall is {layers['largest']:.0f} dB, at {layers['at']}"
         )

@@ -28,6 +28,15 @@ def test_a_healthy_pair_is_told_with_its_own_inputs(tmp_path: Path) -> None:
     assert "agrees as well as healthy int8 pairs do" in shown.out
 
 
+def test_probabilities_of_0_and_1_are_no_better_feed(tmp_path: Path) -> None:
+    ran = edgeflare(
+        *("check", ORIGINAL, DEPLOYED, DEMO / "seeds.npz", "--survey-queries", 24),
+        *("--json", "--out", tmp_path / "out"),
+        home=tmp_path,
+    )
+    assert (ran.json["verdict"], ran.json["causes"]) == ("cannot-tell", [])
+
+
 def test_a_device_that_is_fed_otherwise_is_worse_and_told_how(tmp_path: Path) -> None:
     ran = check(tmp_path, "--deployed-input", "orientation=flip", "--json")
     first = ran.json["causes"][0]

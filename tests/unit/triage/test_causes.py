@@ -29,6 +29,7 @@ from edgeflare.triage.model import HostModel, ModelFile
 from edgeflare.triage.pair import DeviceAnswers, Pair, PairSeeds
 from edgeflare.triage.run import triage
 from edgeflare.triage.ways import Way
+from edgeflare.words.triage import ruled_out
 from edgeflare_agent.preprocess import prepare
 
 
@@ -96,6 +97,16 @@ def test_a_fault_of_the_file_is_the_first_cause(
     assert not found.failed
 
 
+def test_operators_need_not_stand_in_the_order_of_their_work(
+    original: Path, tmp_path: Path
+) -> None:
+    def fault(model: onnx.ModelProto) -> None:
+        attribute("conv2", "pads", [0, 0, 2, 2])(model)
+        model.graph.node.append(model.graph.node.pop(0))  # as converters to half precision do
+
+    assert triaged(original, tmp_path, fault).causes[0].names == ("conv2",)
+
+
 def test_another_model_is_told_from_a_conversion(original: Path, tmp_path: Path) -> None:
     onnx.save(network(seed=9), tmp_path / "other.onnx")
     found = triage(pair_of(original, tmp_path / "other.onnx"))
@@ -132,6 +143,25 @@ def test_a_healthy_int8_copy_has_no_cause(
     assert (found.number_format, found.is_healthy, found.causes) == ("int8", True, ())
 
 
+def test_another_attribute_in_an_int8_file_is_no_compression(
+    original: Path, tmp_path: Path
+) -> None:
+    model = onnx.load(original)
+    attribute("conv2", "pads", [0, 0, 2, 2])(model)
+    onnx.save(model, tmp_path / "padded.onnx")
+    inputs = [prepare(sample, SPEC) for sample in images()]
+    recipe = Recipe("int8", per_channel=True)
+    made = make_quantized(tmp_path / "padded.onnx", [recipe], inputs, tmp_path, lambda *_: None)
+    first = triage(pair_of(original, made["int8"])).causes[0]
+    assert (first.kind, first.evidence["attributes"].keys()) == ("conversion", {"pads"})
+
+
+def test_what_the_labels_do_not_fit_is_told(original: Path) -> None:
+    found = triage(pair_of(original, original, labels=[CLASSES + 3] * 24))
+    assert found.ruled_out["labels"] == {"largest": CLASSES + 3, "classes": CLASSES}
+    assert any("no output" in line for line in ruled_out(found))
+
+
 @pytest.mark.parametrize("count", [1, 24])
 def test_identical_seeds_count_as_the_one_that_they_are(original: Path, count: int) -> None:
     found = triage(pair_of(original, original, samples=images()[:1] * count))
@@ -166,7 +196,7 @@ def test_a_device_that_is_fed_otherwise_is_told_without_asking_it(original: Path
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "kind"), [("", "device"), ("the delegate libedgetpu.so.1", "accelerator")]
+    ("accelerator", "kind"), [("", "device"), ("libedgetpu.so.1", "accelerator")]
 )
 def test_what_nothing_here_reproduces_comes_of_the_device(
     original: Path, accelerator: str, kind: str

@@ -18,7 +18,7 @@ from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import EdgeFlareError
-from edgeflare.models import AnswerReader, InputSpec, OriginalModel
+from edgeflare.models import AnswerReader, OriginalModel
 from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
@@ -26,7 +26,7 @@ from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, s
 from edgeflare.triage.cause import CORRECTED, Cause
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
-from edgeflare.words.next_steps import next_step
+from edgeflare.words.next_steps import in_one_sentence
 from edgeflare.words.preflight import MAY_BE_CHANCE, sentence
 
 if TYPE_CHECKING:
@@ -182,22 +182,30 @@ def pair_issues(pair: PairAnswers) -> list[Issue]:
     return [replace(one, severity="warning") if one.severity == "stop" else one for one in issues]
 
 
-def check_pair(pair: PairAnswers) -> tuple[list[str], str]:
-    """Check both models' answers on the seeds; return notices, and what is wrong with the pair.
+class PairChecked(NamedTuple):
+    """Notices, and what is wrong with a pair; "": nothing is, there are too few seeds to tell, or the
+    user accepts it. `looks_wrong`: whether something is, be it accepted or chance."""
 
-    "": nothing is, there are too few seeds to tell, or the user accepts it.
-    """
+    notices: Sequence[str]
+    problem: str
+    looks_wrong: bool
+
+
+def check_pair(pair: PairAnswers) -> PairChecked:
+    """Check both models' answers on the seeds."""
     issues = pair_issues(pair)
     notices = [sentence(issue) for issue in issues if issue.severity == "note"]
     problems = [issue for issue in issues if issue.severity != "note"]
     if not problems:
-        return notices, ""
+        return PairChecked(notices, "", False)
     text = "; ".join(map(sentence, problems))
     if len(pair.seeds) < MINIMUM_SEEDS:
-        return [*notices, MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))], ""
+        chance = MAY_BE_CHANCE.format(text, counted(len(pair.seeds), "seed"))
+        return PairChecked([*notices, chance], "", True)
     if pair.allow:
-        return [*notices, text], ""
-    return notices, "; ".join([*(problem.words for problem in pair.unusable), text])
+        return PairChecked([*notices, text], "", True)
+    text = "; ".join([*(problem.words for problem in pair.unusable), text])
+    return PairChecked(notices, text, True)
 
 
 def disagreement(seeds: Sequence[SeedFigures]) -> Issue | None:
@@ -258,19 +266,21 @@ class Preflight:
             if (text := capitalized(problem.words)) not in told:
                 self.reporter.notice(text)
         wrong: list[str] = []
+        looks_wrong = False
         for replica, names in replicas.items():
             if replica in checked:
                 continue
             where = f"{replica}: " if replica else ""
-            notices, text = check_pair(self._answers(replica, unusable))
-            for notice in notices:
+            answers = check_pair(self._answers(replica, unusable))
+            for notice in answers.notices:
                 self.reporter.notice(where + notice)
-            if text:
-                wrong.append(where + text)
+            looks_wrong |= answers.looks_wrong
+            if answers.problem:
+                wrong.append(where + answers.problem)
             if saturated := self._saturation(replica, names, reader):
                 self.reporter.notice(where + sentence(saturated))
             checked.append(replica)
-        is_triaged = wrong or self._are_fed_otherwise() or self._is_off()
+        is_triaged = looks_wrong or self._are_fed_otherwise() or self._is_off()
         first = self._triaged() if is_triaged else None
         is_stated = (
             first is not None and first.kind in _OF_STATEMENTS and first.strength >= CORRECTED
@@ -281,11 +291,9 @@ class Preflight:
         self.store.state.checked = checked
 
     def _are_fed_otherwise(self) -> bool:
-        """Whether images enter the two models as other values: one of the statements may be wrong."""
+        """Whether samples enter the two models as other values: one of the statements may be wrong."""
         first, second = (side.spec for side in self.sides)
-        if not isinstance(first, InputSpec) or not isinstance(second, InputSpec):
-            return False
-        return any(getattr(first, name) != getattr(second, name) for name in _VALUES)
+        return any(getattr(first, name, None) != getattr(second, name, None) for name in _VALUES)
 
     def _is_off(self) -> bool:
         """Whether the answers agree worse than those of healthy pairs of these files do."""
@@ -325,14 +333,11 @@ class Preflight:
         try:
             found = triage_campaign(self.store, self.config)
         except EdgeFlareError as error:
-            self.reporter.notice(f"why the models differ wasn't looked for: {error}")
+            self.reporter.notice(triage_words.NOT_LOOKED_FOR.format(error))
             return None
         self.store.add_result("triage", found)
-        step, first = next_step(found), next(iter(found.causes), None)
-        told = triage_words.headline(found)
-        told += "" if first is None else f": {triage_words.sentence(first)}"
-        self.reporter.notice(capitalized(told) + (f"; next: {step}" if step else ""))
-        return first
+        self.reporter.notice(in_one_sentence(found))
+        return next(iter(found.causes), None)
 
     def _answers(self, replica: str, unusable: Sequence[UnusableAnswers]) -> PairAnswers:
         figures = [

@@ -8,6 +8,7 @@ import numpy as np
 
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import names_text
+from edgeflare.answers import kind_named
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig, SeedsConfig
@@ -23,6 +24,7 @@ from edgeflare.triage.pair import DeviceAnswers, PairSeeds
 from edgeflare.triage.process import triage_apart
 from edgeflare.triage.ways import is_resized
 from edgeflare.types import Sample
+from edgeflare.words.triage import ANOTHER_FILE
 
 _ON_HOST = {"tensorrt": "onnx"}
 """What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
@@ -71,14 +73,13 @@ def triage_campaign(store: Store, config: CampaignConfig) -> Triage:
     seeds, resize = _seeds(store, config)
     if not seeds.samples:
         raise UsageError(f"{store.folder} has no seed that both models answered")
-    kind = models["original"]["output"]["answers"]
 
     def triaged(files: tuple[ModelFile, ModelFile], seeds: PairSeeds) -> Triage:
-        return triage_apart(files, seeds, has_classes=kind in ("scores", "labels"))
+        return triage_apart(files, seeds, kind_named(models["original"]["output"]["answers"]))
 
     here, why = runtime_here(config.deployed.path, models["deployed"]["runtime"]["name"])
     if here is not None and _is_other_file(config.deployed.path, models["deployed"]):
-        here, why = None, "it isn't the file that the campaign was run with"
+        here, why = None, ANOTHER_FILE
     if here is not None:
         try:
             deployed = _file("deployed", config.deployed, models["deployed"], here, {})
@@ -161,7 +162,7 @@ def _accelerator(store: Store, config: CampaignConfig, devices: Collection[str])
             options |= device.get("options", {})
     options |= config.deployed.options
     if isinstance(delegate := options.get("delegate"), str):
-        return f"the delegate {Path(delegate).name}"
+        return Path(delegate).name
     others = [one for one in options.get("providers", []) if one != "CPUExecutionProvider"]
     return names_text(others)
 

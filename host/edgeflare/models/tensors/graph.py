@@ -136,11 +136,6 @@ class ModelStructure(ABC):
         run the model in this way.
         """
 
-    @property
-    def is_quantised(self) -> bool:
-        """Whether numbers of the file are integers on a grid."""
-        return bool(self.formats & {"int4", "uint4", "int8", "uint8", "int16"})
-
 
 @runtime_checkable
 class KeepsState(Protocol):
@@ -167,7 +162,7 @@ def on_grid(values: NDArray[Any], scales: Any, zero_points: Any, axis: int) -> t
     shape[axis] = -1
     zero = zero.reshape(shape) if zero.size > 1 else zero
     real = (values.astype(np.float64) - zero) * scale.reshape(shape)
-    return real.astype(np.float32), values.ndim > 1
+    return real.astype(np.float32), real.ndim > 1
 
 
 ROUNDING = frozenset(["QuantizeLinear", "DequantizeLinear", "QUANTIZE", "DEQUANTIZE"])

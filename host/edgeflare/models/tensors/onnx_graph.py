@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,29 @@ _BY_ELEMENT = ACTIVATIONS | ROUNDING | {"Add", "Cast", "Div", "Dropout", "Identi
 _AXES_ARE_INPUT = 18
 """From this opset on, what reduces a tensor has its axes as an input, before as an attribute."""
 _REDUCTIONS = ("ReduceMean", "ReduceMin", "ReduceMax")
+_TRACED_BYTES = 256 << 20
+"""Tensors of one input that are held at once when all are traced; one that is larger comes alone."""
 _PROBE = "edgeflare probe"
 """What the names of a probe's own tensors begin with."""
+
+
+def _in_order(nodes: Sequence[Any]) -> list[Any]:
+    """Return nodes each behind those that make its inputs, else as they stand in the file.
+
+    The format asks for that order, and converters to half precision don't keep it: they append casts,
+    and runtimes sort.
+    """
+    makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
+    before = {
+        place: {makers[name] for name in node.input if name in makers}
+        for place, node in enumerate(nodes)
+    }
+    try:
+        if all(maker < place for place, needed in before.items() for maker in needed):
+            return list(nodes)
+        return [nodes[place] for place in TopologicalSorter(before).static_order()]
+    except CycleError:
+        return list(nodes)
 
 
 class OnnxGraph(ModelGraph):
@@ -88,7 +110,7 @@ class OnnxGraph(ModelGraph):
         self.inputs = [tensor.name for tensor in graph.input if tensor.name not in self._constants]
         self.outputs = [tensor.name for tensor in graph.output]
         self.output = output or self.outputs[0]
-        self._nodes = list(graph.node)
+        self._nodes = _in_order(graph.node)
         for node in self._nodes:
             if any(attribute.HasField("g") for attribute in node.attribute):
                 raise ModelError(
@@ -105,7 +127,6 @@ class OnnxGraph(ModelGraph):
         )
         self.grids = self._read_grids()
         self._reading: tuple[Sequence[str], Any] = ((), None)
-        self._tracing: Any = None
 
     @cached_property
     def operators(self) -> list[Operator]:
@@ -184,27 +205,52 @@ class OnnxGraph(ModelGraph):
         return str(self._onnx.TensorProto.DataType.Name(tensor.data_type)).lower()
 
     def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:  # noqa: D102
-        names = [name for operation in self.operations for name in operation.outputs]
-        if self._tracing is None:
-            model = self._onnx.ModelProto()
-            model.CopyFrom(self._model)
-            del model.graph.output[:]
-            model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in names)
-            self._tracing = self._session(model)
         fed = dict(zip(self.inputs, tensors, strict=True))
-        values = zip(names, self._run(self._tracing, fed), strict=True)
-        for name, value in (*fed.items(), *values):
-            if isinstance(value, np.ndarray):  # not a list of tensors
-                yield name, self._real(name, value)
+        yield from fed.items()
+        for names, session in self._tracing:
+            for name, value in zip(names, self._run(session, fed), strict=True):
+                if isinstance(value, np.ndarray):  # not a list of tensors
+                    yield name, self._real(name, value)
+
+    @cached_property
+    def _tracing(self) -> list[tuple[list[str], Any]]:
+        """Sessions that hand out all tensors together, each as many as take `_TRACED_BYTES`, at least one."""
+        names = [name for operation in self.operations for name in operation.outputs]
+        sizes = self._sizes()
+        largest = max(sizes.values(), default=0)  # what a tensor counts whose size isn't stated
+        groups: list[list[str]] = []
+        room = -1
+        for name in names:
+            room -= sizes.get(name, largest)
+            if room < 0:
+                groups.append([])
+                room = _TRACED_BYTES - sizes.get(name, largest)
+            groups[-1].append(name)
+        return [(group, self._session(self._handing_out(group))) for group in groups]
+
+    def _sizes(self) -> dict[str, int]:
+        """Return the bytes of the tensors whose shapes are known from the file; open axes count 1."""
+        try:
+            inferred = self._onnx.shape_inference.infer_shapes(self._model)
+        except (self._onnx.shape_inference.InferenceError, ValueError):  # one session hands out all
+            return {}
+        return {
+            info.name: 4 * prod(max(1, axis.dim_value) for axis in info.type.tensor_type.shape.dim)
+            for info in inferred.graph.value_info
+        }
+
+    def _handing_out(self, names: Iterable[str]) -> Any:
+        """Return the model with these tensors as its outputs."""
+        model = self._onnx.ModelProto()
+        model.CopyFrom(self._model)
+        del model.graph.output[:]
+        model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in names)
+        return model
 
     def read(self, tensor: NDArray[Any], names: Iterable[str]) -> dict[str, Values]:  # noqa: D102
         probed = sorted({*names, self.output} - {self.input})
         if self._reading[0] != probed:
-            model = self._onnx.ModelProto()
-            model.CopyFrom(self._model)
-            del model.graph.output[:]
-            model.graph.output.extend(self._onnx.ValueInfoProto(name=name) for name in probed)
-            self._reading = (probed, self._session(model))
+            self._reading = (probed, self._session(self._handing_out(probed)))
         values = dict(zip(probed, self._run(self._reading[1], {self.input: tensor}), strict=True))
         activations = {name: self._real(name, value) for name, value in values.items()}
         activations[self.output] = values[self.output]

@@ -101,6 +101,7 @@ class TorchStructure(ModelStructure):
             with torch.no_grad():
                 for node in self._module.graph.nodes:
                     interpreter.env[node] = value = interpreter.run_node(node)
+                    # a tensor goes after its last reader, so that few are held at once
                     for used in node.all_input_nodes:
                         if last_use[used] is node:
                             interpreter.env.pop(used, None)

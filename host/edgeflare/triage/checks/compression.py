@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from edgeflare.models.quantized import (
     check_quantizable,
     make_quantized,
 )
-from edgeflare.triage.agreement import MARGIN, by_seed, in_shape_of, least_agreement
+from edgeflare.triage.agreement import MARGIN, Values, by_seed, in_shape_of, least_agreement
 from edgeflare.triage.cause import BLUNT, LIKELY, OUTPUT_SCALE, REFERENCE, Cause
 from edgeflare.triage.model import HostModel
 from edgeflare.triage.pair import LOSSY_CLASSES, Pair
@@ -24,9 +25,14 @@ _CALIBRATED_ON = 40
 
 
 def is_below_reference(pair: Pair) -> bool:
-    """Whether an int8 pair is more than `MARGIN` below a fresh int8 copy of its original."""
-    _measure(pair)
+    """Whether an int8 pair is more than `MARGIN` below a fresh int8 copy of its original, if one was made."""
     return pair.reference is not None and pair.agreement < pair.reference - MARGIN
+
+
+def fresh_copy(pair: Pair) -> Iterator[Cause]:
+    """Measure what a fresh int8 copy of the original reaches; it is no cause."""
+    _measure(pair)
+    yield from ()
 
 
 def reference(pair: Pair) -> Iterator[Cause]:
@@ -107,42 +113,48 @@ _DIGITS = 7
 def output_scale(pair: Pair) -> Iterator[Cause]:
     """Yield outputs of which a third of the channels take at most 8 values, wide apart."""
     first, second = pair.both
-    second = pair.exchanged_outputs or second
+    second, order = pair.exchanged_outputs or second, pair.output_order
     for place, (original, stored) in enumerate(zip(first, second, strict=False)):
         deployed = in_shape_of(stored, original)
-        axis = next(
-            (
-                at
-                for at in range(1, original.ndim)
-                if _CHANNELS[0] <= original.shape[at] <= _CHANNELS[1]
-            ),
-            None,
-        )
-        if original.shape != deployed.shape or original.ndim < 3 or axis is None:
+        if original.shape != deployed.shape or original.ndim < 3:
             continue
-        count = original.shape[axis]
-        rows = [np.moveaxis(output, axis, 0).reshape(count, -1) for output in (original, deployed)]
-        coarse = []
-        for channel, (fine, coarsely) in enumerate(zip(*rows, strict=True)):
-            levels, finer = np.unique(coarsely), len(np.unique(np.round(fine, _DIGITS)))
-            if not 1 < len(levels) <= _MOST_LEVELS or finer <= _FINER * len(levels):
-                continue
-            step, width = float(np.diff(levels).min()), float(np.ptp(fine))
-            if step >= _STEP * width > 0:
-                coarse.append((channel, len(levels), step))
-        if len(coarse) >= _SHARE * count:
-            channels = [channel for channel, _, _ in coarse]
-            yield Cause(
-                *("output-scale", "one-scale", "located", OUTPUT_SCALE),
-                names=(pair.deployed.outputs[place].name,),
-                evidence={
-                    "channels": channels,
-                    "of": count,
-                    "levels": max(levels for _, levels, _ in coarse),
-                    "step": coarse[0][2],
-                    "reach": float(rows[1][channels].max()),
-                    "original_reach": float(rows[0][channels].max()),
-                    "largest": float(np.abs(rows[0]).max()),
-                },
-                gain=20,
-            )
+        # which axis has the channels isn't known: rows of another axis have all channels' levels
+        for axis in range(1, original.ndim):
+            if _CHANNELS[0] <= original.shape[axis] <= _CHANNELS[1]:
+                evidence = _coarse_channels(original, deployed, axis)
+                if evidence is not None:
+                    name = pair.deployed.outputs[place if order is None else order[place]].name
+                    yield Cause(
+                        *("output-scale", "one-scale", "located", OUTPUT_SCALE),
+                        names=(name,),
+                        evidence=evidence,
+                        gain=20,
+                    )
+                    break
+
+
+def _coarse_channels(original: Values, deployed: Values, axis: int) -> dict[str, Any] | None:
+    """Return which channels of an axis are too coarse, where that is a third of them."""
+    count = original.shape[axis]
+    rows = [np.moveaxis(output, axis, 0).reshape(count, -1) for output in (original, deployed)]
+    coarse = []
+    for channel, (fine, coarsely) in enumerate(zip(*rows, strict=True)):
+        levels, finer = np.unique(coarsely), len(np.unique(np.round(fine, _DIGITS)))
+        # a channel that is constant in the original has few values as well, and is no fault
+        if not 1 < len(levels) <= _MOST_LEVELS or finer <= _FINER * len(levels):
+            continue
+        step, width = float(np.diff(levels).min()), float(np.ptp(fine))
+        if step >= _STEP * width > 0:
+            coarse.append((channel, len(levels), step))
+    if len(coarse) < _SHARE * count:
+        return None
+    channels = [channel for channel, _, _ in coarse]
+    return {
+        "channels": channels,
+        "of": count,
+        "levels": max(levels for _, levels, _ in coarse),
+        "step": coarse[0][2],
+        "reach": float(rows[1][channels].max()),
+        "original_reach": float(rows[0][channels].max()),
+        "largest": float(np.abs(rows[0]).max()),
+    }

@@ -81,15 +81,15 @@ def device_feeds(pair: Pair) -> Iterator[Cause]:
     device = pair.seeds.device
     assert device is not None  # noqa: S101
     count = min(SEEDS, len(device.samples))
-    wanted = tuple(output[:count] for output in device.outputs)
+    expected = tuple(output[:count] for output in device.outputs)
     samples, rows = device.samples[:count], device.rows[:count]
 
     def score(way: Way) -> Callable[[int], float]:
-        return agreement_with(pair.deployed, wanted, way, samples, rows)
+        return agreement_with(pair.deployed, expected, way, samples, rows)
 
     stated = score(Way(pair.deployed.spec))(count)
     needed = max(MATCH, stated + GAIN)
-    kernels = _other_kernels(pair, wanted, samples, rows)
+    kernels = _other_kernels(pair, expected, samples, rows)
     if kernels is not None and kernels[0] >= needed:
         agreement, options = kernels
         yield Cause(
@@ -120,9 +120,7 @@ def _of_device(pair: Pair, evidence: Mapping[str, Any]) -> Cause:
     """Return that nothing here answers as the device does: its accelerator, or what can't be told."""
     device, answers = pair.seeds.device, pair.on_device
     accelerator = "" if device is None else device.accelerator
-    reached = -np.inf if answers is None else least_agreement(*answers)
-    same_class = None if answers is None else pair.share_of_one_class(*answers)
-    is_off = reached < pair.expected or pair.are_lossy(reached, same_class)
+    is_off = answers is None or pair.are_off(*answers)
     kind: CauseKind = "accelerator" if accelerator else "device"
     return Cause(
         *(kind, "answers-otherwise", "indicated", LOCATED if is_off else LIKELY, "device"),
@@ -132,7 +130,7 @@ def _of_device(pair: Pair, evidence: Mapping[str, Any]) -> Cause:
 
 
 def _other_kernels(
-    pair: Pair, wanted: Outputs, samples: Sequence[Sample], rows: Sequence[int]
+    pair: Pair, expected: Outputs, samples: Sequence[Sample], rows: Sequence[int]
 ) -> tuple[float, Mapping[str, Any]] | None:
     """Return the best agreement of the file here with the device's answers by other kernels, and their options."""
     file, tried = pair.deployed.file, []
@@ -142,6 +140,6 @@ def _other_kernels(
         except ModelError:
             continue
         way = Way(model.spec)
-        tried.append((agreement_with(model, wanted, way, samples, rows)(len(samples)), options))
+        tried.append((agreement_with(model, expected, way, samples, rows)(len(samples)), options))
         pair.deployed.calls += model.calls
     return max(tried, key=lambda kernels: kernels[0], default=None)

@@ -18,7 +18,7 @@ from edgeflare.triage.agreement import (
     least_agreement,
     stacked,
 )
-from edgeflare.triage.cause import CORRECTED, Cause
+from edgeflare.triage.cause import CORRECTED, MOST_LIKE, Cause, Proof
 from edgeflare.triage.pair import Pair
 
 _MOST_INPUTS, _MOST_OUTPUTS, _MOST_CLASSES = 4, 8, 200
@@ -39,8 +39,8 @@ def exchanged_inputs(pair: Pair) -> Iterator[Cause]:
         return
     tried, best = 0, -np.inf
     for order in permutations(range(count)):
-        alike = all(inputs[place].shape == inputs[at].shape for at, place in enumerate(order))
-        if order == tuple(range(count)) or not alike:
+        kinds = [(tensor.shape, tensor.dtype) for tensor in inputs]
+        if order == tuple(range(count)) or [kinds[place] for place in order] != kinds:
             continue
         runs = []
         for seed in pair.places:
@@ -87,9 +87,9 @@ def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
         return
     ordered = tuple(in_shape_of(second[at], first[place]) for place, at in enumerate(columns))
     reached = least_agreement(first, with_matched_slots(first, ordered))
-    pair.exchanged_outputs = ordered
+    pair.exchanged_outputs, pair.output_order = ordered, tuple(map(int, columns))
     yield Cause(
-        *("interface", "outputs-exchanged", "corrected", CORRECTED),
+        *("interface", "outputs-exchanged", *_proof(pair, reached)),
         names=tuple(pair.deployed.outputs[columns[place]].name for place in moved),
         evidence={
             "holds": [pair.original.outputs[place].name for place in moved],
@@ -99,6 +99,11 @@ def exchanged_outputs(pair: Pair) -> Iterator[Cause]:
         },
         gain=30,
     )
+
+
+def _proof(pair: Pair, reached: float) -> tuple[Proof, float]:
+    """Return proof and strength: of an exchange that leaves the pair off another fault is sought, too."""
+    return ("corrected", CORRECTED) if pair.corrects(reached) else ("indicated", MOST_LIKE)
 
 
 def _apart(first: Values, second: Values) -> float:
@@ -138,7 +143,7 @@ def exchanged_classes(pair: Pair) -> Iterator[Cause]:
     if same >= _SAME_CLASS and same > before + _MORE and reached > pair.agreement + GAIN:
         moved = {at: int(number) for at, number in enumerate(order) if at != number}
         yield Cause(
-            *("interface", "classes-exchanged", "corrected", CORRECTED),
+            *("interface", "classes-exchanged", *_proof(pair, reached)),
             names=(pair.deployed.outputs[place].name,),
             evidence={"classes": moved, "same_class": (before, same), "agreement": reached},
             gain=reached - pair.agreement - GAIN,  # it has more freedom than a feed that fits

@@ -11,9 +11,10 @@ from edgeflare.errors import ModelError
 from edgeflare.models.tensors import Grid
 from edgeflare.triage.agreement import GAIN, HEALTHY, Outputs, Values, least_agreement, stacked
 from edgeflare.triage.cause import CORRECTED, LIKELY, REMARK, Cause, Side
-from edgeflare.triage.model import HostModel, real_tensor, stored
+from edgeflare.triage.model import HostModel, stored
 from edgeflare.triage.pair import Pair
 from edgeflare.triage.ways import Way, ways_of
+from edgeflare_agent.preprocess import dequantize
 
 _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 """Seeds on which all ways are tried, and how many of the best ways are tried on all."""
@@ -133,7 +134,9 @@ def feeds(pair: Pair) -> Iterator[Cause]:
         if not tried:
             continue
         best, evidence = tried[0], {"stated": pair.agreement, "tried": count}
-        if pair.corrects(best.agreement):
+        if pair.corrects(best.agreement) and (
+            pair.is_off or _decides_better(pair, best.way, model)
+        ):
             cause = fed_otherwise(pair, best, CORRECTED, model.side, evidence, tried[1:])
             # of a file that can't be run here the original's feed tells the device's
             is_told = pair.is_recorded
@@ -148,6 +151,20 @@ def feeds(pair: Pair) -> Iterator[Cause]:
     is_nearer = nearest.agreement - pair.agreement >= GAIN and nearest.agreement > _PARTLY
     if is_nearer and pair.number_format != "float32" and not pair.is_recorded:
         yield fed_otherwise(pair, nearest, LIKELY - 0.1, "deployed", evidence)
+
+
+def _decides_better(pair: Pair, way: Way, model: HostModel) -> bool:
+    """Whether a pair that agrees as healthy ones do decides alike on more seeds where a model is fed so.
+
+    Larger inputs make scores of 0 and 1 of both models' probabilities, which agree better for that alone.
+    """
+    answers, place = pair.answers(model, way), 0 if model is pair.original else 1
+    if answers is None or pair.same_class is None:
+        return answers is not None
+    both = list(pair.both)
+    both[place] = answers
+    same = pair.share_of_one_class(both[0], both[1])
+    return same is not None and same > pair.same_class
 
 
 def same_tensor(pair: Pair) -> Iterator[Cause]:
@@ -270,7 +287,8 @@ def _cut_off_alike(pair: Pair, place: int, grid: Grid) -> float:
         tensors = list(pair.tensors(pair.original, seed))
         info = pair.original.inputs[place]
         real = np.clip(
-            np.round(real_tensor(tensors[place], info) / grid.scale) * grid.scale, *grid.range
+            np.round(dequantize(tensors[place], info.quantization) / grid.scale) * grid.scale,
+            *grid.range,
         )
         tensors[place] = stored(real, info)
         runs.append(pair.original.run(tensors))

@@ -137,6 +137,11 @@ def _functions(first: Values, second: Values, *, is_classes: bool) -> Iterator[F
     if is_classes:
         yield Form("form", _softmax(first, -1), second, _named("original-softmax"))
         yield Form("form", np.log(np.clip(first, _TINY, None)), second, _named("original-log"))
+        logarithms = [
+            np.log(np.clip(_softmax(scores, -1), _TINY, None)) for scores in (first, second)
+        ]
+        yield Form("form", logarithms[0], second, _named("original-log-softmax"))
+        yield Form("form", first, logarithms[1], _named("log-softmax"))
 
 
 def _named(function: str) -> Mapping[str, Any]:

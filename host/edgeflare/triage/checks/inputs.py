@@ -1,6 +1,7 @@
 """Inputs that a side ignores, and remarks: what an application's images may meet though the pair agrees."""
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
@@ -88,33 +89,35 @@ def statements(pair: Pair) -> Iterator[Cause]:
 def resize_rule(pair: Pair) -> Iterator[Cause]:
     """Yield as a remark that the original's answers depend on how images are made smaller."""
     model, classes = pair.original, pair.classes_at
-    spec = model.spec
-    if classes is None or not isinstance(spec, InputSpec) or spec.resize is None:
-        return
-    if not any(size != spec.upright_size for size in pair.sizes):
+    spec = cast("InputSpec", model.spec)  # clips have no sizes
+    is_resized = any(size != spec.upright_size for size in pair.sizes)
+    if classes is None or not is_resized or spec.resize is None:
         return
     labels = pair.seeds.labels
-    places = range(min(_OF_LABELLED, len(labels))) if len(labels) else pair.places
+    labelled = [place for place, label in enumerate(labels) if label >= 0][:_OF_LABELLED]
+    places = labelled or pair.places
 
     def decided(way: Way) -> list[int]:
         answers = pair.answers(model, way, list(places))
         return [] if answers is None else by_seed(answers[classes]).argmax(axis=1).tolist()
 
     def right(decisions: list[int]) -> int:
-        return sum(labels[place] == one for place, one in zip(places, decisions, strict=True))
+        return sum(
+            labels[place] == decision for place, decision in zip(places, decisions, strict=True)
+        )
 
     stated = decided(Way(spec))
     rows = []
     for rule in RESIZES:
         if rule != spec.resize:
-            others = decided(Way(spec._replace(resize=rule)))
-            changed = sum(one != other for one, other in zip(stated, others, strict=True))
-            rows.append((right(others) if len(labels) else 0, changed, rule))
+            decisions = decided(Way(spec._replace(resize=rule)))
+            changed = sum(before != after for before, after in zip(stated, decisions, strict=True))
+            rows.append((right(decisions) if labelled else 0, changed, rule))
     if max(changed for _, changed, _ in rows) < _MANY * len(stated):
         return
     best = max(rows)
     evidence = {"stated": spec.resize, "rule": best[2], "changed": best[1], "of": len(stated)}
-    if len(labels):
+    if labelled:
         evidence |= {"right": best[0], "right_stated": right(stated)}
     yield Cause(
         *("resize-rule", "answers-depend", "corrected", REMARK + 0.05, "both"),
@@ -126,7 +129,7 @@ def resize_rule(pair: Pair) -> Iterator[Cause]:
 def exif(pair: Pair) -> Iterator[Cause]:
     """Yield as a remark that images are turned by an EXIF tag, which an application may ignore."""
     turned = sorted(pair.seeds.orientations)
-    if not turned or not isinstance(pair.deployed.spec, InputSpec):
+    if not turned:
         return
     model, classes = pair.deployed, pair.classes_at
     changed, tried = 0, turned[:_OF_LABELLED]
@@ -134,7 +137,7 @@ def exif(pair: Pair) -> Iterator[Cause]:
         sample, row = pair.seeds.samples[place], pair.seeds.row(place)
         ignored = np.ascontiguousarray(oriented(sample, pair.seeds.orientations[place]))
         upright, answers = (
-            model.run(model.tensors(one, Way(model.spec), row)) for one in (sample, ignored)
+            model.run(model.tensors(image, Way(model.spec), row)) for image in (sample, ignored)
         )
         if classes is None:
             changed += not close(upright, answers)

@@ -38,7 +38,7 @@ def kernels(pair: Pair) -> Iterator[Cause]:
     if first is None or second is None or pair.original.number_format == "int8":
         return
     originals, deployed = _kernels_of(first), _kernels_of(second)
-    partners = {name: _partner(weights, originals) for name, weights in deployed.items()}
+    partners = {name: _partner(name, weights, originals) for name, weights in deployed.items()}
     sizes = {weights.size for weights in originals.values()}
     sized = [name for name, weights in deployed.items() if weights.size in sizes]
     lost = [name for name in sized if partners[name].correlation < _LIKE]
@@ -84,12 +84,17 @@ def _kernels_of(structure: ModelStructure) -> dict[str, Weights]:
     }
 
 
-def _partner(weights: Weights, originals: Mapping[str, Weights]) -> Partner:
+def _partner(called: str, weights: Weights, originals: Mapping[str, Weights]) -> Partner:
     best = Partner(0.0, None, np.zeros(0))
     sizes = tuple(n for n in weights.shape if n != 1)
-    for name, original in originals.items():
+    for name in sorted(originals, key=lambda name: name != called):  # most keep their names
+        original = originals[name]
         if original.size != weights.size or original.size > _MOST_VALUES:
             continue
+        if (
+            best.correlation >= _SURE
+        ):  # none fits better, and there are many of one size in a transformer
+            break
         for axes in permutations(range(original.ndim)):
             turned = original.transpose(axes)
             if tuple(n for n in turned.shape if n != 1) != sizes:

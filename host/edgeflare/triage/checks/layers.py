@@ -27,6 +27,8 @@ _SAME_INPUT = {"float32": 50.0}
 _SAME_INPUT_ELSE = 10.0
 _CUT = 0.02
 _SAME_NUMBERS, _OTHER_WEIGHTS, _OTHER_ROUNDED, _WEIGHTS_OF = 30.0, 60.0, 15.0, 20.0
+_ROUGH_WEIGHTS = 5.0
+"""Weights of 2 bits agree with the original's so well, in dB; those of another layer don't."""
 _MOST_AXES = 5
 _DEPTH = 5
 _SHOWN = 3
@@ -220,7 +222,7 @@ def _cause(
         evidence |= _original_there(pair, first, second, compared, hit)
     if cut is not None:
         kind, strength = "calibration", CUT_OFF
-    elif (pair.number_format == "float32" or is_hard) and operator.kind not in ROUNDING:
+    elif _is_conversion(pair.number_format, operator, evidence, is_sharp=is_sharp, is_hard=is_hard):
         kind, strength = "conversion", LOCATED if is_sharp else BLUNT
     else:
         kind, strength = "compression", LOCATED if is_sharp else BLUNT
@@ -235,6 +237,26 @@ def _cause(
         gain=1 if slight else hit.fall,
         is_remark=slight,
     )
+
+
+def _is_conversion(
+    number_format: str,
+    operator: Operator,
+    evidence: Mapping[str, Any],
+    *,
+    is_sharp: bool,
+    is_hard: bool,
+) -> bool:
+    """Whether a fall is more than the rounding of numbers explains."""
+    if operator.kind in ROUNDING:
+        return False
+    if number_format in _CAPS:  # half precision rounds to 60 dB
+        return number_format == "float32" or is_sharp
+    fit = evidence.get("weights_fit")
+    if fit is not None and fit > _ROUGH_WEIGHTS:  # of a few bits: rounded all the same
+        return False
+    is_other = fit is not None or evidence.get("weights") == "other-order"
+    return is_hard or (is_sharp and (is_other or bool(evidence.get("attributes"))))
 
 
 def _cut_off(
@@ -361,6 +383,7 @@ def _weights_there(
     if fit is None:
         return {}
     ordered = _ratio(np.sort(originals[0].ravel()), np.sort(deployed[0].ravel()))
+    # equal when sorted and unlike in any order of axes: the numbers were moved, as by another layout
     if fit[0] < 10 and ordered > _SAME_NUMBERS:
         return {"weights": "other-order"}
     if fit[0] < (_OTHER_WEIGHTS if pair.number_format == "float32" else _OTHER_ROUNDED):

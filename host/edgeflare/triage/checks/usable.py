@@ -30,7 +30,9 @@ def training_mode(pair: Pair) -> Iterator[Cause]:
     """Yield that the deployed file normalises by its input, as in training."""
     structure = pair.deployed.structure
     operators = (
-        [] if structure is None else [one for one in structure.operators if one.is_in_training_mode]
+        []
+        if structure is None
+        else [operator for operator in structure.operators if operator.is_in_training_mode]
     )
     if operators:
         yield Cause(
@@ -38,7 +40,7 @@ def training_mode(pair: Pair) -> Iterator[Cause]:
             "training-mode",
             "read",
             TRAINING_MODE,
-            names=tuple(one.name for one in operators[:_MOST_SHOWN]),
+            names=tuple(operator.name for operator in operators[:_MOST_SHOWN]),
             evidence={"operators": len(operators), "operator": operators[0].kind},
             gain=20,
         )
@@ -47,14 +49,14 @@ def training_mode(pair: Pair) -> Iterator[Cause]:
 def drawing_operators(model: HostModel) -> list[str]:
     """Return the names of operators that draw random numbers."""
     operators = () if model.structure is None else model.structure.operators
-    return [one.name for one in operators if one.kind in DRAWING]
+    return [operator.name for operator in operators if operator.kind in DRAWING]
 
 
 def unusable_values(pair: Pair) -> Iterator[Cause]:
     """Yield answers that aren't finite, outputs that are the same for all seeds, and other first axes."""
     for model, outputs in zip(pair.models, (pair.of_original, pair.of_deployed), strict=True):
         if outputs is None:
-            pair.ruled_out[f"shapes-{model.side}"] = "the shape of the outputs changes by seed"
+            pair.ruled_out.setdefault("changing-shapes", []).append(model.side)
             pair.is_unusable = True
             continue
         yield from _not_finite(pair, model, outputs)
@@ -68,7 +70,7 @@ def _not_finite(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Caus
     pair.is_unusable = True
     evidence = {"seeds": int(bad.sum()), "of": len(bad)}
     place = pair.places[int(bad.argmax())]
-    name, found = _first_not_finite(pair, model, place)
+    name, first = _first_not_finite(pair, model, place)
     yield Cause(
         "non-finite",
         "not-finite",
@@ -76,7 +78,7 @@ def _not_finite(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Caus
         UNUSABLE,
         side="original" if model.side == "original" else "deployed",
         names=(name,) if name else (),
-        evidence=evidence | found,
+        evidence=evidence | first,
         gain=60,
     )
 
@@ -96,17 +98,17 @@ def _first_not_finite(pair: Pair, model: HostModel, place: int) -> tuple[str, di
         tensors = dict(structure.trace(pair.tensors(model, place)))
     except EdgeFlareError:
         return "", {}
-    for one in structure.operators:
-        made = [tensors[name] for name in one.outputs if name in tensors]
-        if all(np.isfinite(value).all() for value in made if value.dtype.kind == "f"):
+    for operator in structure.operators:
+        outputs = [tensors[name] for name in operator.outputs if name in tensors]
+        if all(np.isfinite(value).all() for value in outputs if value.dtype.kind == "f"):
             continue
-        inputs = [tensors[name] for name in one.inputs if name in tensors]
+        inputs = [tensors[name] for name in operator.inputs if name in tensors]
         sizes = [float(np.abs(value).max()) for value in inputs if value.size]
-        constants = [structure.constants.get(name) for name in one.inputs]
+        constants = [structure.constants.get(name) for name in operator.inputs]
         broken = any(value is not None and not np.isfinite(value).all() for value in constants)
         largest = max(sizes, default=0.0)
-        return one.name, {
-            "operator": one.kind,
+        return operator.name, {
+            "operator": operator.kind,
             "largest_input": largest,
             "beyond_half": largest > _HALF_ENDS / 6,
             "constant": broken,
@@ -138,8 +140,8 @@ def repeats(pair: Pair) -> Iterator[Cause]:
         if outputs is None or not model.file.runtime:
             continue
         places = pair.places[:_REPEATED]
-        others = _answered_otherwise(pair, model, outputs, places)
-        if others:
+        changed = _answered_otherwise(pair, model, outputs, places)
+        if changed:
             pair.is_unusable = True
             drawing = drawing_operators(model)
             yield Cause(
@@ -149,7 +151,7 @@ def repeats(pair: Pair) -> Iterator[Cause]:
                 UNUSABLE,
                 side="original" if model.side == "original" else "deployed",
                 names=tuple(drawing[:_MOST_SHOWN]),
-                evidence={"seeds": others, "of": len(places)},
+                evidence={"seeds": changed, "of": len(places)},
                 gain=60,
             )
             continue
@@ -173,14 +175,16 @@ def _answered_otherwise(
 
 
 def _equal(first: Sequence[Values], second: Sequence[Values]) -> bool:
-    return all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+    return all(np.array_equal(before, after) for before, after in zip(first, second, strict=True))
 
 
 def _state(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Cause]:
     """Yield as a remark that answers are others where nothing resets the state between inputs."""
     structure = model.structure
     operators = () if structure is None else structure.operators
-    keeping = list(dict.fromkeys(one.kind for one in operators if one.kind in KEEPING_STATE))
+    keeping = list(
+        dict.fromkeys(operator.kind for operator in operators if operator.kind in KEEPING_STATE)
+    )
     if not keeping:
         return
     tensors = (pair.tensors(model, place) for place in pair.places)
@@ -249,7 +253,9 @@ def batch_rows(pair: Pair) -> Iterator[Cause]:
 def close(first: Sequence[Values], second: Sequence[Values]) -> bool:
     """Whether two answers are the same but for rounding."""
     return all(
-        one.shape == other.shape
-        and np.allclose(one, other, rtol=1e-3, atol=1e-5 * (float(np.abs(one).max()) + 1e-9))
-        for one, other in zip(first, second, strict=True)
+        values.shape == candidate.shape
+        and np.allclose(
+            values, candidate, rtol=1e-3, atol=1e-5 * (float(np.abs(values).max()) + 1e-9)
+        )
+        for values, candidate in zip(first, second, strict=True)
     )

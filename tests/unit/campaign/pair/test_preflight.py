@@ -56,7 +56,7 @@ def issue(seeds: list[SeedFigures], *, allow: bool = False) -> Issue:
 
 
 def test_ordinary_compression_passes() -> None:
-    assert check_pair(PairAnswers(seeds(50, 5, wrong=6))) == ([], "")
+    assert check_pair(PairAnswers(seeds(50, 5, wrong=6))) == ([], "", False)
 
 
 def test_far_too_many_disagreements_stop_the_campaign_and_are_shown() -> None:
@@ -92,13 +92,13 @@ def test_labels_of_one_class_tell_nothing(label: int | None) -> None:
 
 def test_the_user_may_accept_it() -> None:
     assert issue(seeds(50, 25), allow=True).severity == "warning"
-    (notice,), problem = check_pair(PairAnswers(seeds(50, 25), allow=True))
+    (notice,), problem, _ = check_pair(PairAnswers(seeds(50, 25), allow=True))
     assert ("disagree on 25 of 50 seeds" in notice, problem) == (True, "")
 
 
 def test_few_seeds_only_warn() -> None:
     assert issue(seeds(10, 9)).severity == "warning"
-    (notice,), problem = check_pair(PairAnswers(seeds(10, 9)))
+    (notice,), problem, _ = check_pair(PairAnswers(seeds(10, 9)))
     assert ("only 10 seeds" in notice, problem) == (True, "")
 
 

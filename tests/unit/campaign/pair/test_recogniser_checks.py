@@ -33,7 +33,7 @@ def figures(count: int, original: Output, deployed: Output, oracle: Oracle) -> l
 class TestPreflight:
     def test_recognisers_that_hear_alike_pass(self) -> None:
         same = figures(40, heard(SAID), heard(SAID.upper()), TranscriptOracle())
-        assert check_pair(PairAnswers(same)) == ([], "")
+        assert check_pair(PairAnswers(same)) == ([], "", False)
 
     def test_too_many_other_transcripts_stop_the_campaign_and_are_shown_in_short(self) -> None:
         other = heard(SAID.replace("assumed", "summed"))
