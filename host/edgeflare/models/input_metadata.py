@@ -32,6 +32,8 @@ _BESIDE: Mapping[str, InputSource] = {
     "preprocessor_config.json": "preprocessor-config",
     "config.json": "timm-config",
 }
+BESIDE = tuple(_BESIDE.values())
+"""Those that stand in files beside a model's: they may be meant of another file in the folder."""
 _EXPORT_FOLDERS = ("onnx", "tflite")
 """Folders of models whose settings lie one folder above, as Hugging Face has them."""
 _MOST_BYTES = 1 << 20

@@ -69,25 +69,20 @@ def stated_options(spec: InputSpec) -> dict[str, str]:
     return found
 
 
-def scaling_text(spec: InputSpec) -> str:
-    """Return what states the scaling, such as "mean=127.5, std=127.5"."""
-    options = stated_options(spec)
-    return ", ".join(
-        f"{name}={options[name]}" for name in ("scale", "mean", "std") if name in options
-    )
-
-
 def values_of(spec: InputSpec) -> InputOptions:
     """Return the options that state a way's values: scaling and colour order."""
     stated = stated_options(spec)
-    names = [name for name in ("scale", "mean", "std", "color") if name in stated]
     values: dict[str, Any] = {
-        name: tuple(map(float, stated[name].split(",")))
-        if name in ("mean", "std")
-        else stated[name]
-        for name in names
+        name: tuple(map(float, stated[name].split(","))) if name != "scale" else stated[name]
+        for name in ("scale", "mean", "std")
+        if name in stated
     }
-    return InputOptions.model_validate(values)
+    return InputOptions.model_validate({**values, "color": spec.color})
+
+
+def values_text(options: InputOptions) -> str:
+    """Return the options that state a way's values, such as "scale=1, color=BGR"; RGB goes without saying."""
+    return options.shown() + ", color=BGR" * (options.color == "BGR")
 
 
 def changed_options(

@@ -56,9 +56,17 @@ def source_words(source: str, names: Sequence[str]) -> str:
     return _SOURCES[source].format(names=", ".join(names))
 
 
-def pixels_words(scaling: str) -> str:
-    """Return what pixels become, of a scaling as it is stated, such as "pixels / 255"."""
-    return _PIXELS.get(scaling, f"pixels with {scaling}")
+def feed_source(model: Mapping[str, Any]) -> str:
+    """Return what tells how a stored model is fed; "": a campaign of an earlier version doesn't have it."""
+    if "feed" not in model:
+        return ""
+    return "as stated" if model["feed"] is None else source_words(**model["feed"])
+
+
+def pixels_words(stated: str) -> str:
+    """Return what pixels become, of what states it, such as "pixels / 255" or "pixels as they are, BGR"."""
+    scaling, _, color = stated.partition(", color=")
+    return _PIXELS.get(scaling, f"pixels with {scaling}") + (f", {color}" if color else "")
 
 
 _PIXELS = {

@@ -12,12 +12,15 @@ from ai_edge_litert import schema_py_generated as schema
 from onnx import TensorProto, helper
 from small_models import TFLITE, save_onnx
 
+from edgeflare.campaign.pair.inputs import resolve_inputs
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import EdgeFlareError
 from edgeflare.models import InputOptions, TensorInfo
 from edgeflare.models.first_operators import FirstOperators, fed_by, operators_at
 from edgeflare.models.inferred_input import Inference, InputFile, alike, infer_input
 from edgeflare.models.input_metadata import packed_metadata
 from edgeflare.models.tensors.open import open_structure
+from edgeflare.models.usual_inputs import values_of
 
 NOTHING = InputOptions()
 RAW, UNIT = InputOptions(scale=1), InputOptions(scale="1/255")
@@ -388,3 +391,14 @@ def test_a_program_of_pytorch_that_normalises_is_seen(tmp_path):
     torch.export.save(program, tmp_path / "m.pt2")
     known = inferred(tmp_path / "m.pt2", "torch").known
     assert (known.source, known.options) == ("first-operators", RAW)
+
+
+def test_what_is_stated_of_one_model_comes_before_a_folders_settings_for_the_other(tmp_path):
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(HUGGING_FACE))
+    path = network(tmp_path)
+    tensor = TensorInfo("x", (1, 3, 8, 8), "float32", None)
+    configs = ModelConfig(path=path, input=UNIT), ModelConfig(path=path)
+    inferences = tuple(inferred(path, stated=config.input) for config in configs)
+    specs, feeds = resolve_inputs(configs, (tensor, tensor), inferences)
+    assert [alike(values_of(spec), UNIT) for spec in specs] == [True, True]
+    assert (feeds[0], feeds[1].source) == (None, "other-model")

@@ -20,8 +20,8 @@ from edgeflare.models import (
 )
 from edgeflare.models.image_input import UnknownScalingError
 from edgeflare.models.inferred_input import Inference, InputFile, alike, infer_input
-from edgeflare.models.input_metadata import InferredInput
-from edgeflare.models.usual_inputs import scaling_text
+from edgeflare.models.input_metadata import BESIDE, InferredInput
+from edgeflare.models.usual_inputs import values_of, values_text
 from edgeflare.store import Store
 from edgeflare.types import Issue
 from edgeflare.words import inputs as inputs_words
@@ -73,7 +73,11 @@ def resolve_inputs(
         stated = configs[1 - place].input
         known = known_of(own.options, stated, other.of_both)
         told = own.known
-        if own.candidates:
+        if told is not None and told.source in BESIDE and stated.has_scaling:
+            # a folder's settings are said of no file: what is stated of the pair comes first
+            known = own.options.model_copy(update=stated.model_dump(include=_SCALING))
+            told = InferredInput("other-model", known)
+        elif own.candidates:
             scaling = stated if stated.has_scaling else other.of_both
             fitting = [one for one in own.candidates if alike(one.options, scaling)]
             told = fitting[0] if scaling.has_scaling and fitting else None
@@ -88,6 +92,9 @@ def resolve_inputs(
     return (specs[0], specs[1]), (feeds[0], feeds[1])
 
 
+_SCALING = {"scale", "mean", "std"}
+
+
 def _candidates_clause(own: Inference, other: Inference) -> str:
     """Return what would fit and what tells that apart, as a clause; "": nothing is known."""
     clauses = []
@@ -96,13 +103,13 @@ def _candidates_clause(own: Inference, other: Inference) -> str:
         clauses.append(inputs_words.CONTRADICTORY.format(told))
     behind = own.behind or other.behind
     if behind is not None and not own.candidates:
-        clauses.append(inputs_words.BEHIND.format(pixels_words(behind.options.shown())))
+        clauses.append(inputs_words.BEHIND.format(pixels_words(values_text(behind.options))))
     return "".join(f"; {clause}" for clause in [*clauses, inputs_words.TOLD_BY])
 
 
 def told_words(feed: InferredInput) -> str:
     """Return a feed with what tells it, such as "pixels / 255 (TFLite metadata)"."""
-    return f"{pixels_words(feed.options.shown())} ({source_words(feed.source, feed.names)})"
+    return f"{pixels_words(values_text(feed.options))} ({source_words(feed.source, feed.names)})"
 
 
 def feed_notice(side: ModelInterface, path: Path) -> str:
@@ -110,7 +117,9 @@ def feed_notice(side: ModelInterface, path: Path) -> str:
     if side.feed is None or side.feed["source"] in _AS_EVER or not isinstance(side.spec, InputSpec):
         return ""
     words = source_words(side.feed["source"], side.feed["names"])
-    return inputs_words.INPUT_OF.format(path.name, pixels_words(scaling_text(side.spec)), words)
+    return inputs_words.INPUT_OF.format(
+        path.name, pixels_words(values_text(values_of(side.spec))), words
+    )
 
 
 _AS_EVER = ("edgeflare", "quantisation", "other-model")

@@ -7,7 +7,7 @@ import numpy as np
 
 from edgeflare.models import InputSpec
 from edgeflare.models.inferred_input import alike
-from edgeflare.models.usual_inputs import scaling_text, values_of
+from edgeflare.models.usual_inputs import values_of, values_text
 from edgeflare.triage.agreement import by_seed
 from edgeflare.triage.cause import IGNORED, REMARK, Cause
 from edgeflare.triage.checks.usable import close
@@ -62,7 +62,9 @@ def statements(pair: Pair) -> Iterator[Cause]:
         if alike(values_of(spec), told.options):
             continue
         inside = told.source == "first-operators"
-        options = told.options.model_dump(include={"scale", "mean", "std"}, exclude_none=True)
+        options = told.options.model_dump(
+            include={"scale", "mean", "std", "color"}, exclude_none=True
+        )
         change = {
             name: ",".join(f"{number:.9g}" for number in value)
             if isinstance(value, tuple)
@@ -77,8 +79,8 @@ def statements(pair: Pair) -> Iterator[Cause]:
             side="original" if model.side == "original" else "deployed",
             names=told.names if inside else (),
             evidence={
-                "stated": scaling_text(spec),
-                "told": told.options.shown(),
+                "stated": values_text(values_of(spec)),
+                "told": values_text(told.options),
                 **told.told_by(),
             },
             change=change,
