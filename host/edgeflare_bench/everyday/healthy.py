@@ -142,10 +142,10 @@ def _built(
     original = measure.original
     path = _file(original.name, chain, variant, folder)
     name = f"{original.name}/{chain.name}/{variant}"
+    if chain.of_program and original.given != ONE_INPUT:
+        return BuiltPair(name, reached, problem="an exported program with several inputs isn't run")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        if chain.of_program and original.given != ONE_INPUT:
-            raise ValueError("an exported program with several inputs isn't run")
         if not path.is_file():
             chain.variants[variant](original, path)
         return BuiltPair(name, reached, measure.of(path, given_of(original, path)))

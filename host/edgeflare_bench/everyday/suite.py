@@ -279,8 +279,11 @@ def told_of(pair: EverydayPair, files: Path, fault: Faulty | None = None) -> Tol
             "sides": fault.sides,
         }
     if found is not None:
-        if fault is not None and found.causes:
-            about["mended"] = carried_out(fault, found.causes[0], files)
+        advised = [*found.causes[:1]]
+        if fault is not None and fault.kind.where == "remarks":
+            advised += [one for one in found.remarks if one.kind in fault.kind.expected]
+        if fault is not None and advised:
+            about["mended"] = carried_out(fault, advised[0], files)
         about |= {
             "agreement": found.agreement,
             "causes": _plain(found.causes),
