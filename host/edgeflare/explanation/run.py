@@ -21,6 +21,7 @@ from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage
 from edgeflare.campaign.fleet import LeaseOwner, fleet_devices
 from edgeflare.campaign.pair.health import unusable_answers
+from edgeflare.campaign.pair.triage import stored_triage
 from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
@@ -50,14 +51,15 @@ from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
 from edgeflare.explanation.results import (
     DEVICE,
     DEVICE_QUERIES,
+    EXACT,
     EXPLANATION_FOLDER,
     NAME,
     ExplainedFinding,
     Explanation,
     Layers,
     Remark,
+    completed,
     stored_explanation,
-    with_shrunk,
 )
 from edgeflare.models import OutputReader, TensorInfo, spec_from_json
 from edgeflare.models.tensors import open_graph
@@ -65,7 +67,10 @@ from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.location import deletion_text, is_campaign
 from edgeflare.store.records import ReplayInput
+from edgeflare.triage.cause import NAME as TRIAGE
+from edgeflare.triage.cause import Triage
 from edgeflare.types import Output
+from edgeflare.words.next_steps import in_one_sentence
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -128,8 +133,8 @@ def explained(
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
         check_same_models(config, store)
         walk = _Walk(folder, config, store, context)
-        explanation = _explained(walk, source, store, float_model, device_queries)
-        return with_shrunk(explanation, store)
+        explanation = _explained(walk, source, store, float_model, device_queries, context.progress)
+        return completed(explanation, store)
 
 
 def _explained(
@@ -138,6 +143,7 @@ def _explained(
     store: Store,
     float_model: Path | None,
     device_queries: int,
+    progress: Progress,
 ) -> Explanation:
     ladder, device_rungs, remarks = ladder_of(walk.config, store, walk.devices, float_model)
     inputs = {one.id: one for one in source.inputs()}
@@ -150,7 +156,9 @@ def _explained(
                 f"{store.folder} has no finding: {problem.words}"
                 + (f"; {stated.path.name} draws random numbers ({', '.join(drawn)})" * bool(drawn))
             )
-        raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
+        triaged = store.result(TRIAGE, Triage)
+        pair = "" if triaged is None else f"; {in_one_sentence(triaged)}"
+        raise UsageError(f"{store.folder} has no finding: there is nothing to explain{pair}")
     cost = (1 + walk.config.search.confirmations) * (1 + len(device_rungs))
     cost += _run_one_file(ladder) and ladder[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":
@@ -161,6 +169,10 @@ def _explained(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
     notices: list[Remark | str] = [*remarks]
+    try:
+        stored_triage(store, walk.config, progress)
+    except (UsageError, ModelError) as error:
+        notices.append(Remark("not triaged", {"why": str(error)}))
     begun = walk.begun(ladder[0], set(found))
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
@@ -173,8 +185,8 @@ def _explained(
     seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
     by_distance = is_measured(dict(walk.config.search))
     for rung in ladder:
-        is_float_model = rung.cause == "conversion" and not rung.runs_file
-        asked = [*chosen, *(seeds if rung.cause == "preprocessing" or is_float_model else [])]
+        is_float_model = rung.kind == "conversion" and not rung.runs_file
+        asked = [*chosen, *(seeds if rung.kind == "preprocessing" or is_float_model else [])]
         answers = _of_each(walk.answers(rung, asked), asked, inputs)
         if is_float_model:
             told = [_deviating(one, seeds, by_distance) for one in (*rungs.values(), answers)]
@@ -183,7 +195,7 @@ def _explained(
                 numbers_of_it = {"deviating": known.count(True), "seeds": len(known)}
                 named = {"file": rung.deployed.path.name}
                 notices.append(Remark("another float model", {**named, **numbers_of_it}))
-        if rung.cause != "preprocessing" or _predicts(
+        if rung.kind != "preprocessing" or _predicts(
             answers, store, {inputs[name].seed_id: name for name in seeds}
         ):
             rungs[rung] = answers
@@ -231,9 +243,12 @@ def _explained(
             list(rungs), some, store, device_queries
         )
         notices += unknown
+    findings = tuple(charged(name, further) for name in chosen)
+    if saturated := sum(finding.rung == EXACT for finding in findings):
+        notices.append(Remark("saturated", {"findings": saturated}))
     return Explanation(
-        findings=tuple(charged(name, further) for name in chosen),
-        rungs=tuple((one.name, one.cause, one.file) for one in (*rungs, *further)),
+        findings=findings,
+        rungs=tuple((one.name, one.kind, one.file) for one in (*rungs, *further)),
         left_out=len(found) - len(chosen),
         device_queries=walk.device_queries,
         notices=tuple(notices),
@@ -316,7 +331,7 @@ def _report(progress: Progress, told: set[str], rung: Rung, event: Event) -> Non
         asked = later("edgeflare.words.causes:step_text", rung.name, rung.file)
         event = event._replace(detail=f"{asked}, {event.detail}")
     if isinstance(event, Notice):
-        if event.resume or rung.cause == "preprocessing" or event.text in told:
+        if event.resume or rung.kind == "preprocessing" or event.text in told:
             return
         told.add(event.text)
     progress(event)
@@ -399,7 +414,7 @@ class _Walk:
         place = next((n for n, one in enumerate(rungs) if one.runs_file), None)
         if place is None:
             return None
-        of_file = [finding for finding in findings if finding.cause == rungs[place].cause]
+        of_file = [finding for finding in findings if finding.cause == rungs[place].kind]
         if not of_file:
             return None
         charged = [one for one in of_file if one.contributions]
@@ -409,7 +424,7 @@ class _Walk:
                 "they are text, boxes, values or labels alone"
             )
         after, before = rungs[place], rungs[place - 1] if place else None
-        if before is not None and before.cause in ("preprocessing", "conversion"):
+        if before is not None and before.kind in ("preprocessing", "conversion"):
             start, first = before.name, self._read_model(before, "deployed", before.deployed)
         else:
             start, first = ORIGINAL, self._read_model(after, "original", self.config.original)

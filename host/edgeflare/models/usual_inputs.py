@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare.models.image_input import InputOptions
 from edgeflare_agent.image_spec import LAYOUTS, ORIENTATIONS, QUARTER_TURNS, RESIZES, InputSpec
 from edgeflare_agent.preprocess import dequantize, prepare
 
@@ -66,6 +67,22 @@ def stated_options(spec: InputSpec) -> dict[str, str]:
     if spec.clip is not None:
         found["clip"] = ",".join(f"{one:.9g}" for one in spec.clip)
     return found
+
+
+def values_of(spec: InputSpec) -> InputOptions:
+    """Return the options that state a way's values: scaling and colour order."""
+    stated = stated_options(spec)
+    values: dict[str, Any] = {
+        name: tuple(map(float, stated[name].split(","))) if name != "scale" else stated[name]
+        for name in ("scale", "mean", "std")
+        if name in stated
+    }
+    return InputOptions.model_validate({**values, "color": spec.color})
+
+
+def values_text(options: InputOptions) -> str:
+    """Return the options that state a way's values, such as "scale=1, color=BGR"; RGB goes without saying."""
+    return options.shown() + ", color=BGR" * (options.color == "BGR")
 
 
 def changed_options(

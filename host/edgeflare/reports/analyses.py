@@ -136,13 +136,13 @@ class _Check(Analysis[TriageSettings, Checked]):
     not_asked = NOT_ASKED
 
     def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Checked:
+        del settings
         if not any(seed.outputs is not None for seed in campaign.seeds()):
             return NOT_ASKED
-        found = campaign.result(_Triage.name, Triage)
-        if found is None:
-            found = _Triage().run(campaign, settings, context)
-            campaign.add_result(_Triage.name, found)
-        return checked(campaign, found)
+        from edgeflare.campaign.pair.triage import stored_triage
+
+        config = config_from(campaign.campaign, str(campaign.folder))
+        return checked(campaign, stored_triage(campaign, config, context.progress))
 
     def to_json(self, result: Checked) -> dict[str, Any]:
         """Return the contract: the verdict, the user's own inputs, and what the triage says."""

@@ -31,9 +31,9 @@ from edgeflare.triage.checks.exchange import (
     exchanged_inputs,
     exchanged_outputs,
 )
-from edgeflare.triage.checks.feeding import feeds, input_range, same_tensor
+from edgeflare.triage.checks.feeding import feeds, few_codes, input_range, same_tensor
 from edgeflare.triage.checks.form import forms
-from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule
+from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule, statements
 from edgeflare.triage.checks.kernels import kernels
 from edgeflare.triage.checks.labels import labels
 from edgeflare.triage.checks.layers import layers
@@ -47,15 +47,22 @@ from edgeflare.triage.pair import Pair
 
 Check = Callable[[Pair], Iterator[Cause]]
 _FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
-_OF_SEEDS: tuple[Check, ...] = (batch_rows, ignored_inputs, resize_rule, exif, labels)
+_OF_SEEDS: tuple[Check, ...] = (
+    *(batch_rows, ignored_inputs, resize_rule, exif),
+    *(few_codes, statements, labels),
+)
 _CORRECTIONS: tuple[Check, ...] = (
     *(kernels, input_range),
     *(exchanged_inputs, exchanged_outputs, exchanged_classes),
     *(forms, same_tensor),
 )
+_OF_FEEDS: tuple[Check, ...] = (
+    *(unusable_values, repeats, device_answers, resize_rule, exif, few_codes, statements, labels),
+    *(input_range, same_tensor, device_feeds, feeds),
+)
 _SEARCHES: tuple[Check, ...] = (layers, reference)
 _WITH_THE_FILE: tuple[Check, ...] = (
-    *(training_mode, ignored_inputs, exif, kernels, input_range),
+    *(training_mode, ignored_inputs, exif, few_codes, statements, kernels, input_range),
     *(exchanged_inputs, same_tensor, layers, reference, fresh_copy),
 )
 """The checks that run the deployed file, or read it: not tried where that can't be done here."""
@@ -70,10 +77,12 @@ def triage(
     *,
     begin: Callable[[str], None] = lambda _: None,
     failed: Mapping[str, str] | None = None,
+    only_feeds: bool = False,
 ) -> Triage:
     """Return why a pair differs.
 
     `begin` is called with the name of each check before it; those that have `failed` are left out.
+    `only_feeds`: whether what samples become for each model is all that is looked into.
     """
     failed = dict(failed or {})
 
@@ -95,6 +104,8 @@ def triage(
         for check in checks:
             if pair.is_recorded and check in _WITH_THE_FILE:
                 continue
+            if only_feeds and check not in _OF_FEEDS:
+                continue
             try_check(check.__name__, partial(check, pair), _ERRORS)
 
     if pair.is_recorded:
@@ -114,7 +125,8 @@ def triage(
             run(_CORRECTIONS)
             if not pair.is_corrected:
                 run(_SEARCHES)
-                for name in plugins.names("cause"):  # a distribution's code: it may raise anything
+                others = () if only_feeds else plugins.names("cause")
+                for name in others:  # a distribution's code: it may raise anything
                     try_check(name, partial(_of_others, name, pair), (Exception,))
             is_known = any(
                 cause.strength >= CORRECTED and cause.what != _LIKE_COLOURS for cause in pair.causes

@@ -23,7 +23,7 @@ from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
 from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, stacked
-from edgeflare.triage.cause import CORRECTED, Cause
+from edgeflare.triage.cause import CORRECTED, NAME, Cause
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
 from edgeflare.words.next_steps import in_one_sentence
@@ -329,13 +329,13 @@ class Preflight:
         """Triage the pair, store the result, and tell it; return the first cause."""
         from edgeflare.campaign.pair.triage import triage_campaign  # what is shown needs no models
 
-        self.reporter(Stage("triage", "why the models differ"))
+        self.reporter(Stage(NAME, "why the models differ"))
         try:
             found = triage_campaign(self.store, self.config)
         except EdgeFlareError as error:
             self.reporter.notice(triage_words.NOT_LOOKED_FOR.format(error))
             return None
-        self.store.add_result("triage", found)
+        self.store.add_result(NAME, found)
         self.reporter.notice(in_one_sentence(found))
         return next(iter(found.causes), None)
 
