@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
-from edgeflare.triage.cause import Cause
+from edgeflare.triage.cause import Cause, Change
 from edgeflare.triage.model import HostModel, ModelFile
 from edgeflare.triage.ways import Way
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
-from edgeflare_bench.everyday import grafts
 from edgeflare_bench.everyday.catalogue import Faulty
 from edgeflare_bench.everyday.evaluation import (
     DEVICE_SEEDS,
@@ -38,9 +37,9 @@ from edgeflare_bench.everyday.evaluation import (
 )
 from edgeflare_bench.everyday.planted import in_half_precision
 from edgeflare_bench.everyday.records import EverydayPair
+from edgeflare_bench.faults import grafts
 
 Outcome: TypeAlias = Literal["mended", "proved", "not", ""]
-Change: TypeAlias = Mapping[str, Any]
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 _ALIKE = 0.35
