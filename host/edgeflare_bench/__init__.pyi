@@ -9,6 +9,16 @@ from .cell_figures import (
 )
 from .cells import Bench as Bench, Cell as Cell, open_bench as open_bench
 from .comparisons import Comparison as Comparison, Correlation as Correlation
+from .everyday.suite import (
+    EVERYDAY_ABOUT as EVERYDAY_ABOUT,
+    EverydayBench as EverydayBench,
+    EverydaySuite as EverydaySuite,
+    everyday_suite as everyday_suite,
+    is_everyday_bench as is_everyday_bench,
+    open_everyday_bench as open_everyday_bench,
+    resume_everyday as resume_everyday,
+    run_everyday as run_everyday,
+)
 from .faults import (
     FAULTS_ABOUT as FAULTS_ABOUT,
     Evaluated as Evaluated,
@@ -23,6 +33,11 @@ from .faults import (
 from .made_models import perturb_weights as perturb_weights
 from .report import BenchReport as BenchReport, bench_report as bench_report
 from .reports.document import bench_summary as bench_summary
+from .reports.everyday import (
+    everyday_document as everyday_document,
+    everyday_report as everyday_report,
+    write_everyday_report as write_everyday_report,
+)
 from .reports.faults import (
     fault_document as fault_document,
     fault_report as fault_report,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from pydantic import BaseModel, Field
@@ -16,7 +16,7 @@ from edgeflare.cli.terminal import echo_err, with_exit_codes
 
 if TYPE_CHECKING:
     from edgeflare.campaign import BatchProgress
-    from edgeflare_bench import BenchReport, Evaluated, FaultBench
+    from edgeflare_bench import BenchReport
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,6 +25,44 @@ app = typer.Typer(
 
 _NARROWED = "Only a part of the suite"
 _FAILED = 3
+
+
+class _Planted(NamedTuple):
+    """A suite of planted faults: the names of what `edgeflare_bench` has of it."""
+
+    settings: str
+    run: str
+    resume: str
+    is_bench: str
+    open: str
+    write: str
+    report: str
+    document: str
+
+    def of(self, name: str) -> Callable[..., Any]:
+        """Return a function of the suite by its field here."""
+        import edgeflare_bench
+
+        function: Callable[..., Any] = getattr(edgeflare_bench, getattr(self, name))
+        return function
+
+
+_PLANTED: Mapping[str, _Planted] = {
+    "faults": _Planted(
+        *("fault_suite", "run_faults", "resume_faults", "is_fault_bench", "open_fault_bench"),
+        *("write_fault_report", "fault_report", "fault_document"),
+    ),
+    "everyday": _Planted(
+        *("everyday_suite", "run_everyday", "resume_everyday", "is_everyday_bench"),
+        *("open_everyday_bench", "write_everyday_report", "everyday_report", "everyday_document"),
+    ),
+}
+"""By the suite's name."""
+
+
+def _planted_in(folder: Path) -> tuple[str, _Planted] | None:
+    """Return which suite of planted faults a folder is a bench of."""
+    return next((one for one in _PLANTED.items() if one[1].of("is_bench")(folder)), None)
 
 
 class RunSettings(BaseModel):
@@ -99,9 +137,9 @@ def suites(json: Json = False) -> None:
     """List the suites that come with EdgeFlare."""
     from edgeflare.cli.display.tables import print_result
     from edgeflare.reports import table_of
-    from edgeflare_bench import FAULTS_ABOUT, suite_about, suite_names
+    from edgeflare_bench import EVERYDAY_ABOUT, FAULTS_ABOUT, suite_about, suite_names
 
-    found = sorted([*map(suite_about, suite_names()), FAULTS_ABOUT])
+    found = sorted([*map(suite_about, suite_names()), FAULTS_ABOUT, EVERYDAY_ABOUT])
     rows = [(*one[:2], "--data FOLDER" if one.needs_data else "nothing") for one in found]
     table = table_of(("suite", "title", "needs"), rows, text=3)
     print_result(json, lambda: [one._asdict() for one in found], lambda: [table])
@@ -112,13 +150,15 @@ def run(settings: RunSettings, json: Json = False) -> None:
     """Run every strategy of a suite on every pair, several times, and compare them.
 
     The suite faults plants faults into float models, and reports which of them the survey finds,
-    and which the verdict tells apart from healthy compressed models.
+    and which the verdict tells apart from healthy compressed models. The suite everyday plants faults of
+    everyday deployment, and reports for which of them the first answer is right.
     """
     stated, suite = settings.typed, settings.suite
     if suite == "faults":
         unused = {"--max-queries": settings.max_queries, **dict.fromkeys(stated.flags.values(), 1)}
         _check_unused(unused, "the suite faults has a fixed budget and runs on this host")
-        _run_faults(
+        _run_planted(
+            suite,
             settings.out or new_folder_name("benches", suite),
             json,
             data=settings.data,
@@ -130,11 +170,30 @@ def run(settings: RunSettings, json: Json = False) -> None:
             draws=settings.repeats,
         )
         return
+    if suite == "everyday":
+        unused = {
+            "--max-queries": settings.max_queries,
+            "--seeds": settings.seeds,
+            "--repeats": settings.repeats,
+            "--no-gradients": None if settings.gradients else True,
+            **dict.fromkeys(stated.flags.values(), 1),
+        }
+        _check_unused(unused, "the suite everyday has its own seeds and runs on this host")
+        _run_planted(
+            suite,
+            settings.out or new_folder_name("benches", suite),
+            json,
+            data=settings.data,
+            originals=settings.pairs or None,
+            kinds=settings.strategies,
+            reserved=settings.reserved,
+        )
+        return
     unused = {
         "--reserved": settings.reserved or None,
         "--no-gradients": None if settings.gradients else True,
     }
-    _check_unused(unused, "only the suite faults has planted faults")
+    _check_unused(unused, "only the suites faults and everyday have planted faults")
     from edgeflare.cli.terminal import ask
     from edgeflare_bench import load_suite, run_bench
 
@@ -159,13 +218,13 @@ def run(settings: RunSettings, json: Json = False) -> None:
 def resume(settings: ResumeSettings, force: Force = False, json: Json = False) -> None:
     """Go on with a bench that was interrupted or killed; finished cells are kept."""
     from edgeflare.cli.terminal import ask
-    from edgeflare_bench import is_fault_bench, resume_bench
+    from edgeflare_bench import resume_bench
 
     stated, folder = settings.typed, settings.folder
-    if is_fault_bench(folder):
+    if (planted := _planted_in(folder)) is not None:
         given = dict.fromkeys(stated.flags.values(), True)
-        _check_unused(given, "the suite faults runs on this host")
-        _run_faults(folder, json)
+        _check_unused(given, f"the suite {planted[0]} runs on this host")
+        _run_planted(planted[0], folder, json)
         return
     _run(
         folder,
@@ -180,12 +239,15 @@ def resume(settings: ResumeSettings, force: Force = False, json: Json = False) -
 def show(settings: ShowSettings, json: Json = False) -> None:
     """Show what a bench found so far, and write its report's files again."""
     from edgeflare import StoreError
-    from edgeflare_bench import bench_report, is_fault_bench, open_fault_bench, write_report
+    from edgeflare_bench import bench_report, write_report
 
     folder, searches = settings.folder, settings.searches
-    if is_fault_bench(folder):
-        _check_unused({"--searches": searches or None}, "the suite faults keeps no single searches")
-        _show_faults(open_fault_bench(folder), json)
+    if (planted := _planted_in(folder)) is not None:
+        name, functions = planted
+        _check_unused(
+            {"--searches": searches or None}, f"the suite {name} keeps no single searches"
+        )
+        _show_planted(functions, functions.of("open")(folder), json)
         return
     report = bench_report(folder)
     try:
@@ -233,15 +295,14 @@ def _check_unused(given: Mapping[str, Any], why: str) -> None:
             raise UsageError(f"{why}; leave {flag} out")
 
 
-def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
-    """Run the fault suite with these settings; without any, go on with the bench in the folder."""
+def _run_planted(suite: str, folder: Path, json: bool, **settings: Any) -> None:
+    """Run a suite of planted faults with these settings; without any, go on with the bench there."""
     from edgeflare.cli.terminal import handling_signals
-    from edgeflare_bench import fault_suite, resume_faults, run_faults
     from edgeflare_bench.words.report import resume_command
 
-    evaluated = False
+    functions, evaluated = _PLANTED[suite], False
 
-    def watch(one: "Evaluated") -> None:
+    def watch(one: Any) -> None:
         nonlocal evaluated
         evaluated = True
         echo_err(f"{one.original}: {one.name}: {one.words}")
@@ -249,27 +310,29 @@ def _run_faults(folder: Path, json: bool, **settings: Any) -> None:
     try:
         with handling_signals():
             if settings:
-                bench = run_faults(fault_suite(**settings), folder, watch)
+                chosen = functions.of("settings")(**settings)
+                bench = functions.of("run")(chosen, folder, watch)
             else:
-                bench = resume_faults(folder, watch)
+                bench = functions.of("resume")(folder, watch)
     except KeyboardInterrupt:
         if evaluated:
             again = resume_command(folder)
             echo_err(f"note: the models evaluated so far are kept; go on with: {again}")
         raise
-    _show_faults(bench, json)
+    _show_planted(functions, bench, json)
 
 
-def _show_faults(bench: "FaultBench", json: bool) -> None:
+def _show_planted(functions: _Planted, bench: Any, json: bool) -> None:
     from edgeflare import StoreError
     from edgeflare.cli.display.tables import print_result
-    from edgeflare_bench import fault_document, fault_report, write_fault_report
 
     try:
-        where = f"; the report is {write_fault_report(bench)}"
+        where = f"; the report is {functions.of('write')(bench)}"
     except StoreError as error:
         where = f"; the report's files are as they were: {error}"
-    print_result(json, lambda: fault_report(bench), lambda: fault_document(bench))
+    print_result(
+        json, lambda: functions.of("report")(bench), lambda: functions.of("document")(bench)
+    )
     if not json:
         echo_err(f"\nEverything is in {bench.folder}{where}")
 

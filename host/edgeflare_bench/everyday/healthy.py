@@ -1,0 +1,187 @@
+"""Healthy pairs: each original and what many tool chains make of it, checked without a triage.
+
+A pair is healthy where two things hold, both stated before any triage was run: the deployed model was
+made by the recipe of its tool chain's own documentation, calibrated on natural inputs of the original;
+and on `HELD_OUT` generated inputs that neither training nor calibration saw, it does its task less than
+`LOSS` worse than the original: accuracy of classes, F1 of boxes, mean intersection over union of maps,
+share of nearest neighbours of one class of embeddings. What fails that is left out and counted.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from edgeflare._internal.text import reason
+from edgeflare.devices.runtimes import runtime_for
+from edgeflare.models import ONE_INPUT
+from edgeflare.triage.model import HostModel, ModelFile
+from edgeflare.triage.ways import Way
+from edgeflare.types import Sample
+from edgeflare_agent.configuration.fixed_inputs import FixedInputs, GivenInputs
+from edgeflare_agent.runtimes import load
+from edgeflare_bench.everyday.originals import PLANS, examples, open_everyday
+from edgeflare_bench.everyday.pictures import Truth
+from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair, input_spec
+from edgeflare_bench.everyday.tasks import TASKS
+from edgeflare_bench.everyday.tool_chains import TOOL_CHAINS, ToolChain
+
+HELD_OUT = 400
+LOSS = 0.03
+_RECORD = "healthy.jsonl"
+
+
+@dataclass(frozen=True)
+class BuiltPair:
+    """What became of one variant of a tool chain: how well both models do the task, 0 to 1.
+
+    `problem`: why there is no deployed model, "" where there is one.
+    """
+
+    name: str
+    of_original: float
+    of_deployed: float = 0.0
+    problem: str = ""
+
+    @property
+    def tool_chain(self) -> str:
+        """The name of the tool chain."""
+        return self.name.split("/")[1]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the deployed model does its task as well as the original does."""
+        return not self.problem and self.of_original - self.of_deployed < LOSS
+
+
+def build_healthy(
+    folder: Path, tell: Callable[[str], None], originals: Sequence[str] = tuple(PLANS)
+) -> None:
+    """Make the deployed models of all tool chains that are installed; what is there is kept.
+
+    `tell` is given a line for each, and one for a tool chain that is left out. Takes some 20 minutes.
+    """
+    done = {built.name for built in built_pairs(folder)}
+    for chain in TOOL_CHAINS:
+        if chain.missing:
+            tell(f"{chain.name}: left out, since {', '.join(chain.missing)} isn't installed")
+    for name in originals:
+        original = open_everyday(name, folder / "originals")
+        held_out = examples(name, "held out", HELD_OUT)
+        measure = _Measure(original, list(held_out.samples), held_out.truth)
+        reached = measure.of(original.path, original.given)
+        for chain in TOOL_CHAINS:
+            for variant in () if chain.missing else chain.variants:
+                pair_name = f"{name}/{chain.name}/{variant}"
+                if pair_name not in done:
+                    built = _built(measure, chain, variant, folder, reached)
+                    with (folder / _RECORD).open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(asdict(built)) + "\n")
+                    tell(f"{pair_name}: {built.problem or f'{built.of_deployed:.3f}'}")
+
+
+def built_pairs(folder: Path) -> list[BuiltPair]:
+    """Return what was built in a folder so far."""
+    file = folder / _RECORD
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return [BuiltPair(**json.loads(line)) for line in lines]
+
+
+def healthy_pairs(folder: Path) -> list[EverydayPair]:
+    """Return the healthy pairs that were built in a folder."""
+    originals: dict[str, EverydayOriginal] = {}
+    chains = {chain.name: chain for chain in TOOL_CHAINS}
+    pairs = []
+    for built in built_pairs(folder):
+        if built.is_healthy:
+            of, chain, variant = built.name.split("/")
+            if of not in originals:
+                originals[of] = open_everyday(of, folder / "originals")
+            pairs.append(_pair(originals[of], chains[chain], variant, folder))
+    return pairs
+
+
+def left_out(folder: Path) -> Mapping[str, Counter[str]]:
+    """Return by tool chain how many variants are "healthy", do "worse" or could not be made ("none")."""
+    counts: dict[str, Counter[str]] = {}
+    for built in built_pairs(folder):
+        outcome = "none" if built.problem else "healthy" if built.is_healthy else "worse"
+        counts.setdefault(built.tool_chain, Counter())[outcome] += 1
+    return counts
+
+
+class _Measure:
+    """How well models of one original do its task."""
+
+    def __init__(self, original: EverydayOriginal, samples: Sequence[Sample], truth: Truth) -> None:
+        self.original = original
+        self._samples = samples
+        self._truth = truth
+
+    def of(self, path: Path, given: GivenInputs) -> float:
+        """Return how well a file does it, 0 to 1."""
+        runtime = runtime_for(path)
+        opened = load(str(path), runtime, {"threads": 1})
+        spec = input_spec(FixedInputs.of(opened.inputs, given).tensor, self.original.input)
+        opened.close()
+        model = HostModel(ModelFile("deployed", path, runtime, {}, spec, given))
+        outputs = model.answers(self._samples, Way(spec), [0] * len(self._samples))
+        if outputs is None:
+            raise ValueError("the shapes of its outputs change by input")
+        return TASKS[self.original.task].measure(outputs, self._truth)
+
+
+def _file(of: str, chain: ToolChain, variant: str, folder: Path) -> Path:
+    return folder / "healthy" / of / chain.name / f"{variant}{chain.suffix}"
+
+
+def _built(
+    measure: _Measure, chain: ToolChain, variant: str, folder: Path, reached: float
+) -> BuiltPair:
+    original = measure.original
+    path = _file(original.name, chain, variant, folder)
+    name = f"{original.name}/{chain.name}/{variant}"
+    if chain.of_program and original.given != ONE_INPUT:
+        return BuiltPair(name, reached, problem="an exported program with several inputs isn't run")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if not path.is_file():
+            chain.variants[variant](original, path)
+        return BuiltPair(name, reached, measure.of(path, given_of(original, path)))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  tools raise and exit as they like
+        return BuiltPair(name, reached, problem=f"{type(error).__name__}: {reason(error)}"[:300])
+
+
+def given_of(original: EverydayOriginal, path: Path) -> GivenInputs:
+    """Return how a sample becomes the inputs of a deployed file, whatever it calls them."""
+    if original.given == ONE_INPUT:
+        return ONE_INPUT
+    opened = load(str(path), runtime_for(path), {"threads": 1})
+    names = [info.name for info in opened.inputs]
+    is_channels_last = opened.inputs[0].shape[-1] == 3
+    opened.close()
+    ordered = [
+        next((name for name in names if part in name), names[place])
+        for place, part in enumerate(original.given.names)
+    ]
+    return GivenInputs(tuple(ordered), axis=-2 if is_channels_last else -1)
+
+
+def _pair(original: EverydayOriginal, chain: ToolChain, variant: str, folder: Path) -> EverydayPair:
+    path = _file(original.name, chain, variant, folder)
+    first = original.path.with_suffix(".pt2") if chain.of_program else original.path
+    return EverydayPair(
+        f"{original.name}/{chain.name}/{variant}",
+        chain.name,
+        first,
+        path,
+        original.name,
+        original.input,
+        original.input,
+        original.samples,
+        original.labels,
+        original.kind,
+        original_given=given_of(original, first),
+        deployed_given=given_of(original, path),
+    )
