@@ -21,24 +21,13 @@ from edgeflare.devices import LOCAL, Device, runtime_for
 from edgeflare.devices.runtimes import options_of
 from edgeflare.errors import UsageError
 from edgeflare.explanation.results import DEVICE, EXACT, FindingCause, Remark
-from edgeflare.models import InputOptions, InputSpec
-from edgeflare.models.tensors import Grid, is_float_file
+from edgeflare.models import VALUE_FIELDS, InputOptions, InputSpec
+from edgeflare.models.tensors import Grid, is_float_file, plainest_kernels
 from edgeflare.store import Store
 
-_PLAIN: Mapping[str, Mapping[str, Any]] = {
-    "tflite": {"kernels": "reference"},
-    "onnx": {"graph_optimization": "none"},
-    "torch": {"onednn": False},
-    "tensorrt": {"precision": "fp32", "tf32": False},
-}
-"""Options with which a runtime computes a model most plainly."""
-_WITHOUT_FLOAT = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"QGemm")
-"""Operators of 8 bits, whose products onnxruntime computes exactly only where it may rewrite them."""
-_EXACT_INT8 = {"graph_optimization": "extended", "exact_int8": True}
 _ACCELERATOR = ("delegate", "delegate_options", "providers", "provider_options", "allow_fallback")
 _OUTSIDE = 0.1
 """Values beyond the range of an input, as a share of it, that calibration explains."""
-_VALUES = ("color", "scale", "mean", "std", "orientation", "clip")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +139,7 @@ def _on_host(
 ) -> list[Rung]:
     """Return the rungs that this machine runs between the original and the device."""
     deployed = config.deployed
-    plain = _plain(runtime, deployed.path)
+    plain = plainest_kernels(deployed.path, runtime)
     threads = {"threads": deployed.options["threads"]} if "threads" in deployed.options else {}
 
     def with_options(model: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
@@ -192,7 +181,7 @@ def _questions(
         found.append(Rung(name, kind, model, True, tells=tells))
 
     stated = {key for key in _ACCELERATOR if options.get(key) not in (None, True, False, [], {})}
-    plain = _plain(runtime, deployed.path)
+    plain = plainest_kernels(deployed.path, runtime)
     without: dict[str, Any] = {}
     if stated:
         without = {"delegate": True, "delegate_options": {}} if runtime == "tflite" else {}
@@ -217,13 +206,6 @@ def _device_options(config: CampaignConfig, devices: Sequence[Device]) -> dict[s
     for device in devices:
         common |= device.options
     return {**common, **config.deployed.options}
-
-
-def _plain(runtime: str, path: Path) -> Mapping[str, Any]:
-    """Return the options with which a runtime computes this file most plainly."""
-    if runtime == "onnx" and any(one in path.read_bytes() for one in _WITHOUT_FLOAT):
-        return _EXACT_INT8
-    return _PLAIN.get(runtime, {})
 
 
 def _check_float_model(path: Path, deployed: Path, runtime: str | None) -> None:
@@ -281,7 +263,7 @@ def _prepared(
     clips, clip = _clipped(other)
     notices += clips
     other = other._replace(clip=clip or other.clip)
-    names = [*_VALUES, *(["resize"] if other.resize is not None else [])]
+    names = [*VALUE_FIELDS, *(["resize"] if other.resize is not None else [])]
     if all(getattr(own, key) == getattr(other, key) for key in names):
         return None
     numerator, denominator = other.scale

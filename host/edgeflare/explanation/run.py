@@ -4,7 +4,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -79,8 +79,6 @@ _SEEDS = 50
 _ANOTHER_MODEL = 0.1
 """Share of the seeds on which a float model decides otherwise than the original at most."""
 _SEEDS_ON_DEVICE = 10
-_DRAWING = ("RANDOM", "BERNOULLI", "MULTINOMIAL")
-"""How kinds of operators that draw random numbers begin, of ONNX and TFLite."""
 _IDENTITY = ("path", "runtime", "options", "input")
 """What of a rung's model must be as it was; a replay fills in what its outputs are."""
 _PASSING = (
@@ -149,16 +147,11 @@ def _explained(
     inputs = {one.id: one for one in source.inputs()}
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
-        for problem in unusable_answers(store):
-            stated = walk.config.deployed if problem.model == "deployed" else walk.config.original
-            drawn = _drawn_by(stated, store.models[problem.model])
-            raise UsageError(
-                f"{store.folder} has no finding: {problem.words}"
-                + (f"; {stated.path.name} draws random numbers ({', '.join(drawn)})" * bool(drawn))
-            )
+        unusable = (problem.words for problem in unusable_answers(store))
+        why = next(unusable, "there is nothing to explain")
         triaged = store.result(TRIAGE, Triage)
         pair = "" if triaged is None else f"; {in_one_sentence(triaged)}"
-        raise UsageError(f"{store.folder} has no finding: there is nothing to explain{pair}")
+        raise UsageError(f"{store.folder} has no finding: {why}{pair}")
     cost = (1 + walk.config.search.confirmations) * (1 + len(device_rungs))
     cost += _run_one_file(ladder) and ladder[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":
@@ -586,12 +579,3 @@ class _Walk:
             spec_from_json(about["input"]),
             reader,
         )
-
-
-def _drawn_by(model: ModelConfig, about: Mapping[str, Any]) -> list[str]:
-    """Return the kinds of operators of a file that draw random numbers."""
-    with suppress(EdgeFlareError):
-        graph = open_graph(model.path, about["runtime"]["name"], model.options)
-        kinds = {node.kind for node in graph.operations if node.kind.upper().startswith(_DRAWING)}
-        return sorted(kinds)
-    return []

@@ -70,6 +70,8 @@ class InputOptions(AudioOptions):
         return any(getattr(self, name) is not None for name in _IMAGE_FIELDS)
 
 
+VALUE_FIELDS = ("color", "scale", "mean", "std", "orientation", "clip")
+"""What of a spec decides which values a model gets of an image."""
 _IMAGE_FIELDS = ("layout", "color", "size", "resize", "orientation", "clip")
 
 
