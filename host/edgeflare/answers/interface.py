@@ -125,6 +125,8 @@ class ModelInterface(NamedTuple):
     doubt: str = ""
     inferred: str = ""
     """Why it is taken for what it is, where nothing states that."""
+    feed: Mapping[str, Any] | None = None
+    """What tells how samples enter it, where that isn't stated: `source` and `names`."""
     form: str = ""
     """What its output is, such as logits, once outputs to the first seeds were seen."""
     chosen: ChosenInput | None = None

@@ -17,8 +17,8 @@ from edgeflare.answers.outputs import load_repair
 from edgeflare.campaign.context import RunContext
 from edgeflare.campaign.events import Notice, Reporter, Stage
 from edgeflare.campaign.fleet import Fleet, LeaseOwner, check_one_model, fleet_devices
-from edgeflare.campaign.pair.input_finder import likeliest_inputs
 from edgeflare.campaign.pair.inputs import chosen_input
+from edgeflare.campaign.pair.labelled_feed import resolved_pair
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.pair.preflight import same_file
 from edgeflare.campaign.priority import check_priority
@@ -146,13 +146,8 @@ def start(
                 if cluster is None
                 else cluster.open(config, owner, reporter)
             )
-            try:
-                sides = resolve_pair(config, original, fleet)
-            except UsageError as error:
-                if source is None or cluster is not None:
-                    raise
-                clause = likeliest_inputs(config, original, fleet, source, reporter)
-                raise UsageError(f"{error}{clause}") from error
+            with_labels = None if cluster is not None else source
+            config, sides = resolved_pair(config, original, fleet, with_labels)
             if source is not None:
                 check_priority(config, sides)
                 is_audio = not isinstance(sides[0].spec, InputSpec)

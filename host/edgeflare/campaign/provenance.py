@@ -89,6 +89,7 @@ def model_identity(
         **({} if gallery is None else {"gallery": _file_identity(gallery)}),
         "runtime": dict(in_effect),
         "input": side.spec.to_json(),
+        "feed": None if side.feed is None else dict(side.feed),
         "output": {
             **side.output.to_json(),
             "kind": reader.kind,

@@ -9,6 +9,7 @@ from .results import (
     Explanation as Explanation,
     FindingCause as FindingCause,
     FindingGroup as FindingGroup,
+    KindFigures as KindFigures,
     LayerFigures as LayerFigures,
     Layers as Layers,
     Remark as Remark,

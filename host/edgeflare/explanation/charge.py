@@ -19,7 +19,7 @@ from edgeflare.explanation.results import (
 from edgeflare.store.records import ReplayInput
 from edgeflare.types import TRIGGERS, Output, Status
 
-UNCHARGED: tuple[FindingCause, ...] = ("not repeatable", "unanswered")
+UNCHARGED: tuple[FindingCause, ...] = ("not-repeatable", "unanswered")
 """Causes that no rung has."""
 ORIGINAL = "original"
 _VARIES = 1e-3
@@ -44,8 +44,9 @@ def charge(
     the oracle tells a deviation, not the decisions.
 
     The cause is that of the first rung from which on all deviate. Where that is the device's, it is
-    that of the first question that tells: the plainest kernels deviate on the device as well
-    ("hardware"), or what was left out takes the deviation away.
+    what the first question tells: the plainest kernels deviate on the device as well, or what was
+    left out takes the deviation away. Where none tells, it is the kernels, or "device" if not all
+    have answered.
     """
     answers = {
         rung: _of_its_device(by_id.get(finding.id, {}), finding) for rung, by_id in rungs.items()
@@ -59,20 +60,19 @@ def charge(
     before = stored.get(device) or next(iter(stored.values()), None)
     cause, at, doubt = _charged(list(rungs), steps, now, before)
     if at == DEVICE and cause not in UNCHARGED and questions:
-        told = (
-            (
-                question,
-                deviates(_of_its_device(by_id.get(finding.id, {}), finding)[1], is_measured),
-            )
+        replies = {
+            question: deviates(_of_its_device(by_id.get(finding.id, {}), finding)[1], is_measured)
             for question, by_id in questions.items()
-        )
-        cause = next(
-            (one.cause for one, does in told if does is (one.cause == "hardware")), "kernels"
-        )
-        if cause == "kernels" and any(
-            step.rung == "kernels" and step.deviates is False for step in steps
-        ):
-            doubt = (*doubt, Remark("hardware as well"))
+        }
+        telling = next((one for one, reply in replies.items() if reply is one.tells), None)
+        if telling is not None:
+            cause, at = telling.kind, telling.name
+        elif None in replies.values():
+            cause = "device"
+        else:
+            cause = "kernels"
+            if any(step.rung == "kernels" and step.deviates is False for step in steps):
+                doubt = (*doubt, Remark("hardware as well"))
     return ExplainedFinding(
         id=finding.id,
         seed_id=finding.seed_id,
@@ -100,10 +100,10 @@ def _charged(
     if now is None or now.status in _UNANSWERED:
         return "unanswered", DEVICE, ()
     if now.status is Status.UNSTABLE or not steps[-1].deviates:
-        return "not repeatable", DEVICE, ()
+        return "not-repeatable", DEVICE, ()
     noise = 0.0 if before is None else _difference(before, now)
     if noise > 0 and noise >= min(_sureness(now)):
-        return "not repeatable", DEVICE, ()
+        return "not-repeatable", DEVICE, ()
     first = len(steps) - 1
     while first > 1 and steps[first - 1].deviates:
         first -= 1
@@ -118,10 +118,10 @@ def _charged(
         changes = np.diff(np.array(margins, dtype=float))
         most = int(changes.argmax())
         if most != first - 1:
-            doubts.append(Remark("more by another", {"cause": rungs[most].cause}))
+            doubts.append(Remark("more by another", {"cause": rungs[most].kind}))
     if noise >= _VARIES:
         doubts.append(Remark("varies", {"by": noise}))
-    return rung.cause, rung.name, tuple(doubts)
+    return rung.kind, rung.name, tuple(doubts)
 
 
 def _of_its_device(answers: Answers, finding: ReplayInput) -> tuple[str, ReplayAnswer | None]:

@@ -20,44 +20,34 @@ from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import LOCAL, Device, runtime_for
 from edgeflare.devices.runtimes import options_of
 from edgeflare.errors import UsageError
-from edgeflare.explanation.results import DEVICE, FindingCause, Remark
-from edgeflare.models import InputOptions, InputSpec
-from edgeflare.models.tensors import Grid, is_float_file
+from edgeflare.explanation.results import DEVICE, EXACT, FindingCause, Remark
+from edgeflare.models import VALUE_FIELDS, InputOptions, InputSpec
+from edgeflare.models.tensors import Grid, is_float_file, plainest_kernels
 from edgeflare.store import Store
 
-_PLAIN: Mapping[str, Mapping[str, Any]] = {
-    "tflite": {"kernels": "reference"},
-    "onnx": {"graph_optimization": "none"},
-    "torch": {"onednn": False},
-    "tensorrt": {"precision": "fp32", "tf32": False},
-}
-"""Options with which a runtime computes a model most plainly."""
-_WITHOUT_FLOAT = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"QGemm")
-"""Operators of 8 bits, whose products onnxruntime computes exactly only where it may rewrite them."""
-_EXACT_INT8 = {"graph_optimization": "extended", "exact_int8": True}
 _ACCELERATOR = ("delegate", "delegate_options", "providers", "provider_options", "allow_fallback")
 _OUTSIDE = 0.1
 """Values beyond the range of an input, as a share of it, that calibration explains."""
-_VALUES = ("color", "scale", "mean", "std", "orientation", "clip")
 
 
 @dataclass(frozen=True, eq=False)
 class Rung:
     """One configuration of the ladder.
 
-    `cause` is what a finding comes of that deviates here and on all later rungs, and not before;
-    `deployed` is the model in the place of the deployed one; `file` names its file where that is
+    `kind` is that of the cause of a finding that deviates here and on all later rungs, and not before;
+    of a question to the device, of one that deviates there, or doesn't, as it `tells`. `deployed` is the model in the place of the deployed one; `file` names its file where that is
     neither the original's nor the deployed model's.
     `asks_device`: the campaign's devices run it; else this machine does. `runs_file`: the first
     rung that runs the deployed file.
     """
 
     name: str
-    cause: FindingCause
+    kind: FindingCause
     deployed: ModelConfig
     asks_device: bool = False
     runs_file: bool = False
     file: str = ""
+    tells: bool | None = None
 
     def configure(self, base: CampaignConfig, out: Path) -> CampaignConfig:
         """Return the configuration of a replay on this rung; `base` is the campaign's."""
@@ -76,7 +66,7 @@ def ladder_of(
 ) -> tuple[Sequence[Rung], Sequence[Rung], Sequence[Remark]]:
     """Return the rungs in order, the device's last; further ones there; and what can't be told apart.
 
-    A finding comes of the first further rung's cause that it needs (see `charge`). The `store` of the
+    A finding of the device's comes of the kind of the first further rung that tells (see `charge`). The `store` of the
     campaign has what is known of both models.
 
     `float_model` is a file of the original before it was compressed, in the deployed one's format.
@@ -90,24 +80,22 @@ def ladder_of(
     on_host, why = runtime_here(config.deployed.path, name)
     if float_model is not None:
         _check_float_model(float_model, config.deployed.path, on_host)
-    file_cause = (
-        "compression" if float_model is not None else _cause_of_file(config, models, on_host)
-    )
+    file_kind = "compression" if float_model is not None else _kind_of_file(config, models, on_host)
     try:
         own = control_model(config)
         rungs.append(Rung("control", "rounding", own))
     except UsageError as error:
-        notices.append(Remark("no control", {"cause": file_cause, "why": str(error)}))
+        notices.append(Remark("no control", {"cause": file_kind, "why": str(error)}))
     if prepared := _prepared(config.original, models, notices):
         rungs.append(Rung("preprocessing", "preprocessing", prepared))
     if config.deployed.repair is not None:
-        notices.append(Remark("repaired", {"cause": file_cause}))
+        notices.append(Remark("repaired", {"cause": file_kind}))
     if on_host is None:
         notices.append(Remark("no runtime here", {"file": config.deployed.path.name, "why": why}))
     else:
-        rungs += _on_host(config, on_host, float_model, file_cause, is_here=is_here)
+        rungs += _on_host(config, on_host, float_model, file_kind, is_here=is_here)
         if (
-            file_cause == "compression"
+            file_kind == "compression"
             and float_model is None
             and models["original"]["runtime"]["name"] != on_host
         ):
@@ -115,7 +103,7 @@ def ladder_of(
     options = _device_options(config, devices)
     rungs.append(Rung(DEVICE, _last(on_host, is_here=is_here), config.deployed, True))
     if is_here and on_host is not None:
-        notices.append(Remark("device is here", {"cause": file_cause}))
+        notices.append(Remark("device is here", {"cause": file_kind}))
     questions = (
         _questions(config.deployed, name, options, store, is_here=is_here) if on_host else []
     )
@@ -125,10 +113,10 @@ def ladder_of(
 def _last(on_host: str | None, *, is_here: bool) -> FindingCause:
     if on_host is None:
         return "compression"
-    return "kernels" if is_here else "hardware"
+    return "kernels" if is_here else "device"
 
 
-def _cause_of_file(
+def _kind_of_file(
     config: CampaignConfig, models: Mapping[str, Any], on_host: str | None
 ) -> FindingCause:
     """Return what a difference between the two files is: between two float files a conversion."""
@@ -145,13 +133,13 @@ def _on_host(
     config: CampaignConfig,
     runtime: str,
     float_model: Path | None,
-    file_cause: FindingCause,
+    file_kind: FindingCause,
     *,
     is_here: bool,
 ) -> list[Rung]:
     """Return the rungs that this machine runs between the original and the device."""
     deployed = config.deployed
-    plain = _plain(runtime, deployed.path)
+    plain = plainest_kernels(deployed.path, runtime)
     threads = {"threads": deployed.options["threads"]} if "threads" in deployed.options else {}
 
     def with_options(model: ModelConfig, options: Mapping[str, Any]) -> ModelConfig:
@@ -163,7 +151,7 @@ def _on_host(
         other = deployed.model_copy(update={"path": float_model, "repair": None})
         in_float = with_options(other, plain)
         rungs.append(Rung("conversion", "conversion", in_float, file=float_model.name))
-    rungs.append(Rung(file_cause, file_cause, with_options(deployed, plain), runs_file=True))
+    rungs.append(Rung(file_kind, file_kind, with_options(deployed, plain), runs_file=True))
     if not is_here:
         kept = {key: one for key, one in deployed.options.items() if key not in _ACCELERATOR}
         if isinstance(deployed.options.get("delegate"), bool):
@@ -187,13 +175,13 @@ def _questions(
     """
     found = []
 
-    def asked(name: str, cause: FindingCause, changed: Mapping[str, Any]) -> None:
+    def asked(name: str, kind: FindingCause, tells: bool, changed: Mapping[str, Any]) -> None:
         kept = {key: one for key, one in options.items() if key in options_of(runtime)}
         model = deployed.model_copy(update={"options": {**kept, **changed}})
-        found.append(Rung(name, cause, model, True))
+        found.append(Rung(name, kind, model, True, tells=tells))
 
     stated = {key for key in _ACCELERATOR if options.get(key) not in (None, True, False, [], {})}
-    plain = _plain(runtime, deployed.path)
+    plain = plainest_kernels(deployed.path, runtime)
     without: dict[str, Any] = {}
     if stated:
         without = {"delegate": True, "delegate_options": {}} if runtime == "tflite" else {}
@@ -203,12 +191,12 @@ def _questions(
             else {}
         )
     if plain and not is_here:
-        asked("device-plain", "hardware", {**without, **plain})
+        asked("device-plain", "hardware", True, {**without, **plain})
     if stated and without:
-        asked("device-cpu", "accelerator", without)
+        asked("device-cpu", "accelerator", False, without)
     in_effect = store.models["deployed"]["runtime"]
     if any(saturates(in_effect, fingerprint) for fingerprint in store.fingerprints().values()):
-        asked("device-exact", "instruction set", {"exact_int8": True})
+        asked(EXACT, "hardware", False, {"exact_int8": True})
     return found
 
 
@@ -218,13 +206,6 @@ def _device_options(config: CampaignConfig, devices: Sequence[Device]) -> dict[s
     for device in devices:
         common |= device.options
     return {**common, **config.deployed.options}
-
-
-def _plain(runtime: str, path: Path) -> Mapping[str, Any]:
-    """Return the options with which a runtime computes this file most plainly."""
-    if runtime == "onnx" and any(one in path.read_bytes() for one in _WITHOUT_FLOAT):
-        return _EXACT_INT8
-    return _PLAIN.get(runtime, {})
 
 
 def _check_float_model(path: Path, deployed: Path, runtime: str | None) -> None:
@@ -282,7 +263,7 @@ def _prepared(
     clips, clip = _clipped(other)
     notices += clips
     other = other._replace(clip=clip or other.clip)
-    names = [*_VALUES, *(["resize"] if other.resize is not None else [])]
+    names = [*VALUE_FIELDS, *(["resize"] if other.resize is not None else [])]
     if all(getattr(own, key) == getattr(other, key) for key in names):
         return None
     numerator, denominator = other.scale

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import PlainSerializer, computed_field
+from pydantic import BeforeValidator, PlainSerializer, computed_field
 
 from edgeflare._internal.records import JsonRecord, in_json
 from edgeflare.answers.parts import later
@@ -19,22 +19,19 @@ from edgeflare.campaign.status import replica_names
 from edgeflare.store import Store
 from edgeflare.store.location import is_campaign
 from edgeflare.store.records import PairOnInput
+from edgeflare.triage.cause import NAME as TRIAGE
+from edgeflare.triage.cause import Cause, CauseKind, Triage
 from edgeflare.types import TRIGGERS
 
-FindingCause: TypeAlias = Literal[
-    "rounding",
-    "preprocessing",
-    "conversion",
-    "compression",
-    "kernels",
-    "instruction set",
-    "accelerator",
-    "hardware",
-    "not repeatable",
-    "unanswered",
+_EARLIER = {"instruction set": "hardware", "not repeatable": "not-repeatable"}
+"""Kinds as earlier versions stored them, in today's words."""
+FindingCause: TypeAlias = Annotated[
+    CauseKind | Literal["rounding", "unanswered"],
+    BeforeValidator(lambda kind: _EARLIER.get(kind, kind)),
 ]
-"""What a finding comes of: what a rung of the ladder adds to the one before it; "not repeatable":
-asked again, a model answers otherwise; "unanswered": a model can't answer it any more."""
+"""What a finding comes of: a kind of a triage, which a rung of the ladder adds to the one before it.
+"rounding": the original decides otherwise by other kernels, too; "unanswered": a model can't answer
+it any more."""
 
 RemarkCode: TypeAlias = Literal[
     # what can't be told apart, of a whole explanation
@@ -52,6 +49,8 @@ RemarkCode: TypeAlias = Literal[
     "layers unknown",
     "device layers unknown",
     "disturbed",
+    "saturated",
+    "not triaged",
     # doubts of one finding's cause
     "earlier deviates",
     "unanswered step",
@@ -81,6 +80,8 @@ EXPLANATION_FOLDER = "explanation"
 """Name of the folder, in a campaign's, with the replays of its rungs."""
 DEVICE = "device"
 """The last rung: the deployed model on the device, as the campaign ran it."""
+EXACT = "device-exact"
+"""What the device is asked besides where its 8-bit products may saturate: it with exact ones."""
 SHRUNK_FOLDER = "shrunk"
 """Name of the folder, in a campaign's, with the campaign that shrinks its findings."""
 
@@ -104,8 +105,8 @@ class ExplainedFinding(PairOnInput):
     """One finding and what it comes of.
 
     `id` is that of the input in a replay of the campaign. `replica` is the device that found it where
-    each searched for itself, `device` the one that answered now. `cause` is that of `rung`, the
-    first one from which on all deviate; `doubt` says why that may be another one, a text in
+    each searched for itself, `device` the one that answered now. `cause` is that of `rung`: the
+    first one from which on all deviate, or what the device was asked besides. `doubt` says why that may be another one, a text in
     campaigns of older versions. `answers` begin with the original's own margin; differences of
     margins of one to the next are what each rung contributes, and add up to the whole change.
     """
@@ -254,6 +255,22 @@ class FindingGroup:
         return self.nearest.l2 if self.shrunk is None else self.shrunk.l2
 
 
+@dataclass(frozen=True)
+class KindFigures:
+    """What one kind of cause makes of all findings that are explained.
+
+    So many `findings` come of it, of which `doubtful` have a doubt. `mean` is its contribution to the
+    change of the margin, over all findings whose margins are known; `share` is that over the mean of
+    the whole change, so that the shares of all kinds add up to 1. None where no margin is known.
+    """
+
+    kind: FindingCause
+    findings: int
+    doubtful: int
+    mean: float | None
+    share: float | None
+
+
 _GroupKey: TypeAlias = tuple[FindingCause, str, str, int | None, int | None]
 
 
@@ -269,10 +286,11 @@ class Explanation:
     from this machine to the device; `device_unread` is why its tensors can't be read, empty where that
     isn't known. `replay` is the folder, in the campaign's, with the
     replay of the last rung: the devices' answers. `shrunk` has the findings by id that were shrunk since.
+    `pair_cause` is the first cause of the campaign's triage where that is of a kind which no rung adds.
     """
 
     findings: tuple[ExplainedFinding, ...]
-    rungs: tuple[tuple[str, str, str], ...]
+    rungs: tuple[tuple[str, FindingCause, str], ...]
     left_out: int
     device_queries: int
     notices: tuple[Remark | str, ...]
@@ -281,6 +299,36 @@ class Explanation:
     device_unread: tuple[Remark, ...] | str = ()
     replay: str = f"{EXPLANATION_FOLDER}/{DEVICE}"
     shrunk: dict[str, ShrunkTo] = field(default_factory=dict)
+    pair_cause: Cause | None = None
+
+    @in_json
+    def kinds(self) -> tuple[KindFigures, ...]:
+        """What each kind makes of all findings: those that most come of first.
+
+        What the device changes is of the kind that it was charged to; of findings that come of
+        something else, of the kind of the device's rung.
+        """
+        of_rung = {name: kind for name, kind, _ in self.rungs}
+        changes: dict[FindingCause, float] = {}
+        measured = [finding for finding in self.findings if finding.contributions]
+        for finding in measured:
+            is_of_device = finding.rung not in finding.contributions or finding.rung == DEVICE
+            for rung, change in finding.contributions.items():
+                is_told = is_of_device and rung == DEVICE
+                kind = finding.cause if is_told else of_rung[rung]
+                changes[kind] = changes.get(kind, 0.0) + change
+        total, counts = sum(changes.values()), self.counts
+        figures = [
+            KindFigures(
+                kind,
+                counts.get(kind, 0),
+                sum(bool(one.doubt) for one in self.findings if one.cause == kind),
+                changes[kind] / len(measured) if kind in changes else None,
+                changes[kind] / total if kind in changes and total > 0 else None,
+            )
+            for kind in dict.fromkeys((*counts, *changes))
+        ]
+        return tuple(sorted(figures, key=lambda one: (-one.findings, -(one.share or 0.0))))
 
     @in_json
     def counts(self) -> dict[FindingCause, int]:
@@ -330,7 +378,7 @@ def stored_explanation(store: Store) -> Explanation | None:
     parts = ("layers", "device_layers")
     stored = (store.result(name, Explanation, parts=parts) for name in _NAMES)
     explanation = next(filter(None, stored), None)
-    return None if explanation is None else with_shrunk(explanation, store)
+    return None if explanation is None else completed(explanation, store)
 
 
 def explained_devices(store: Store) -> Path | None:
@@ -345,8 +393,19 @@ def explained_devices(store: Store) -> Path | None:
         return replay.folder if len(replica_names(replay)) > 1 else None
 
 
-def with_shrunk(explanation: Explanation, store: Store) -> Explanation:
-    """Return an explanation with what the campaign's findings were shrunk to so far."""
+_DIVIDED: frozenset[CauseKind] = frozenset(
+    ["compression", "kernels", "accelerator", "hardware", "device"]
+)
+"""Kinds whose part in a pair's deviations is what an explanation measures."""
+
+
+def completed(explanation: Explanation, store: Store) -> Explanation:
+    """Return an explanation with what the campaign's findings were shrunk to, and its triage's cause."""
+    triage = store.result(TRIAGE, Triage)
+    if triage is not None:
+        first = next(iter(triage.causes), None) if not triage.is_healthy else None
+        other = None if first is None or first.kind in _DIVIDED else first
+        explanation = replace(explanation, pair_cause=other)
     if not is_campaign(store.folder / SHRUNK_FOLDER):
         return replace(explanation, shrunk={})
     with Store.open(store.folder / SHRUNK_FOLDER) as nearer:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from edgeflare.campaign.control import scaled_as_stored
 from edgeflare.campaign.events import Event, Notice, Progress, Stage
 from edgeflare.campaign.fleet import LeaseOwner, fleet_devices
 from edgeflare.campaign.pair.health import unusable_answers
+from edgeflare.campaign.pair.triage import stored_triage
 from edgeflare.campaign.provenance import check_same_models
 from edgeflare.campaign.replay.inputs import ReplaySource, replay_source, survey_id
 from edgeflare.campaign.replay.reproduce import Answers, replay_answers, stored_answers
@@ -50,14 +51,15 @@ from edgeflare.explanation.layers import ReadFinding, ReadModel, contributions
 from edgeflare.explanation.results import (
     DEVICE,
     DEVICE_QUERIES,
+    EXACT,
     EXPLANATION_FOLDER,
     NAME,
     ExplainedFinding,
     Explanation,
     Layers,
     Remark,
+    completed,
     stored_explanation,
-    with_shrunk,
 )
 from edgeflare.models import OutputReader, TensorInfo, spec_from_json
 from edgeflare.models.tensors import open_graph
@@ -65,7 +67,10 @@ from edgeflare.models.tensors.tflite_graph import TFLiteGraph
 from edgeflare.store import CampaignLock, Store, folder_at
 from edgeflare.store.location import deletion_text, is_campaign
 from edgeflare.store.records import ReplayInput
+from edgeflare.triage.cause import NAME as TRIAGE
+from edgeflare.triage.cause import Triage
 from edgeflare.types import Output
+from edgeflare.words.next_steps import in_one_sentence
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,8 +79,6 @@ _SEEDS = 50
 _ANOTHER_MODEL = 0.1
 """Share of the seeds on which a float model decides otherwise than the original at most."""
 _SEEDS_ON_DEVICE = 10
-_DRAWING = ("RANDOM", "BERNOULLI", "MULTINOMIAL")
-"""How kinds of operators that draw random numbers begin, of ONNX and TFLite."""
 _IDENTITY = ("path", "runtime", "options", "input")
 """What of a rung's model must be as it was; a replay fills in what its outputs are."""
 _PASSING = (
@@ -128,8 +131,8 @@ def explained(
             raise UsageError(f"{folder} is a {source.kind}: name the folder of a campaign")
         check_same_models(config, store)
         walk = _Walk(folder, config, store, context)
-        explanation = _explained(walk, source, store, float_model, device_queries)
-        return with_shrunk(explanation, store)
+        explanation = _explained(walk, source, store, float_model, device_queries, context.progress)
+        return completed(explanation, store)
 
 
 def _explained(
@@ -138,19 +141,17 @@ def _explained(
     store: Store,
     float_model: Path | None,
     device_queries: int,
+    progress: Progress,
 ) -> Explanation:
     ladder, device_rungs, remarks = ladder_of(walk.config, store, walk.devices, float_model)
     inputs = {one.id: one for one in source.inputs()}
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
-        for problem in unusable_answers(store):
-            stated = walk.config.deployed if problem.model == "deployed" else walk.config.original
-            drawn = _drawn_by(stated, store.models[problem.model])
-            raise UsageError(
-                f"{store.folder} has no finding: {problem.words}"
-                + (f"; {stated.path.name} draws random numbers ({', '.join(drawn)})" * bool(drawn))
-            )
-        raise UsageError(f"{store.folder} has no finding: there is nothing to explain")
+        unusable = (problem.words for problem in unusable_answers(store))
+        why = next(unusable, "there is nothing to explain")
+        triaged = store.result(TRIAGE, Triage)
+        pair = "" if triaged is None else f"; {in_one_sentence(triaged)}"
+        raise UsageError(f"{store.folder} has no finding: {why}{pair}")
     cost = (1 + walk.config.search.confirmations) * (1 + len(device_rungs))
     cost += _run_one_file(ladder) and ladder[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":
@@ -161,6 +162,10 @@ def _explained(
             f"--device-queries {device_queries} is too few: one finding takes up to {cost}"
         )
     notices: list[Remark | str] = [*remarks]
+    try:
+        stored_triage(store, walk.config, progress)
+    except (UsageError, ModelError) as error:
+        notices.append(Remark("not triaged", {"why": str(error)}))
     begun = walk.begun(ladder[0], set(found))
     if begun is not None and set(chosen) != begun:
         chosen = [name for name in found if name in begun]
@@ -173,8 +178,8 @@ def _explained(
     seeds = _evenly([name for name, one in inputs.items() if one.kind == "seed"], _SEEDS)
     by_distance = is_measured(dict(walk.config.search))
     for rung in ladder:
-        is_float_model = rung.cause == "conversion" and not rung.runs_file
-        asked = [*chosen, *(seeds if rung.cause == "preprocessing" or is_float_model else [])]
+        is_float_model = rung.kind == "conversion" and not rung.runs_file
+        asked = [*chosen, *(seeds if rung.kind == "preprocessing" or is_float_model else [])]
         answers = _of_each(walk.answers(rung, asked), asked, inputs)
         if is_float_model:
             told = [_deviating(one, seeds, by_distance) for one in (*rungs.values(), answers)]
@@ -183,7 +188,7 @@ def _explained(
                 numbers_of_it = {"deviating": known.count(True), "seeds": len(known)}
                 named = {"file": rung.deployed.path.name}
                 notices.append(Remark("another float model", {**named, **numbers_of_it}))
-        if rung.cause != "preprocessing" or _predicts(
+        if rung.kind != "preprocessing" or _predicts(
             answers, store, {inputs[name].seed_id: name for name in seeds}
         ):
             rungs[rung] = answers
@@ -231,9 +236,12 @@ def _explained(
             list(rungs), some, store, device_queries
         )
         notices += unknown
+    findings = tuple(charged(name, further) for name in chosen)
+    if saturated := sum(finding.rung == EXACT for finding in findings):
+        notices.append(Remark("saturated", {"findings": saturated}))
     return Explanation(
-        findings=tuple(charged(name, further) for name in chosen),
-        rungs=tuple((one.name, one.cause, one.file) for one in (*rungs, *further)),
+        findings=findings,
+        rungs=tuple((one.name, one.kind, one.file) for one in (*rungs, *further)),
         left_out=len(found) - len(chosen),
         device_queries=walk.device_queries,
         notices=tuple(notices),
@@ -316,7 +324,7 @@ def _report(progress: Progress, told: set[str], rung: Rung, event: Event) -> Non
         asked = later("edgeflare.words.causes:step_text", rung.name, rung.file)
         event = event._replace(detail=f"{asked}, {event.detail}")
     if isinstance(event, Notice):
-        if event.resume or rung.cause == "preprocessing" or event.text in told:
+        if event.resume or rung.kind == "preprocessing" or event.text in told:
             return
         told.add(event.text)
     progress(event)
@@ -399,7 +407,7 @@ class _Walk:
         place = next((n for n, one in enumerate(rungs) if one.runs_file), None)
         if place is None:
             return None
-        of_file = [finding for finding in findings if finding.cause == rungs[place].cause]
+        of_file = [finding for finding in findings if finding.cause == rungs[place].kind]
         if not of_file:
             return None
         charged = [one for one in of_file if one.contributions]
@@ -409,7 +417,7 @@ class _Walk:
                 "they are text, boxes, values or labels alone"
             )
         after, before = rungs[place], rungs[place - 1] if place else None
-        if before is not None and before.cause in ("preprocessing", "conversion"):
+        if before is not None and before.kind in ("preprocessing", "conversion"):
             start, first = before.name, self._read_model(before, "deployed", before.deployed)
         else:
             start, first = ORIGINAL, self._read_model(after, "original", self.config.original)
@@ -571,12 +579,3 @@ class _Walk:
             spec_from_json(about["input"]),
             reader,
         )
-
-
-def _drawn_by(model: ModelConfig, about: Mapping[str, Any]) -> list[str]:
-    """Return the kinds of operators of a file that draw random numbers."""
-    with suppress(EdgeFlareError):
-        graph = open_graph(model.path, about["runtime"]["name"], model.options)
-        kinds = {node.kind for node in graph.operations if node.kind.upper().startswith(_DRAWING)}
-        return sorted(kinds)
-    return []

@@ -12,7 +12,7 @@ from edgeflare.answers.detections.formats import (
 from edgeflare.answers.outputs import AnswerReader, DecoderOptions, OutputReader, as_output
 from edgeflare.models.audio_input import audio_input
 from edgeflare.models.fixed_inputs import SEED_NAMES, choose_input
-from edgeflare.models.image_input import InputOptions, Pixels, known_of, resolve_input
+from edgeflare.models.image_input import VALUE_FIELDS, InputOptions, Pixels, known_of, resolve_input
 from edgeflare.models.original import OriginalModel
 from edgeflare.models.usual_inputs import stated_options
 from edgeflare_agent.audio_spec import AudioSpec, Spec, spec_from_json
@@ -24,6 +24,7 @@ from edgeflare_agent.preprocess import prepare
 __all__ = [
     "ONE_INPUT",
     "SEED_NAMES",
+    "VALUE_FIELDS",
     "AbsolutePath",
     "AnswerReader",
     "AudioSpec",

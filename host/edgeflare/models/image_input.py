@@ -21,6 +21,10 @@ _NEARLY = 0.02
 """Two scalings of pixels count as the same where they differ by at most this share of the range."""
 
 
+class UnknownScalingError(UsageError):
+    """Nothing tells how pixels enter a model."""
+
+
 Pixels: TypeAlias = Annotated[int, Field(ge=1, le=16384)]
 """One side of an image."""
 
@@ -66,6 +70,8 @@ class InputOptions(AudioOptions):
         return any(getattr(self, name) is not None for name in _IMAGE_FIELDS)
 
 
+VALUE_FIELDS = ("color", "scale", "mean", "std", "orientation", "clip")
+"""What of a spec decides which values a model gets of an image."""
 _IMAGE_FIELDS = ("layout", "color", "size", "resize", "orientation", "clip")
 
 
@@ -84,13 +90,19 @@ def options_in_file(metadata: Mapping[str, str], path: str) -> InputOptions:
 def scaling_of_range(tensor: TensorInfo) -> InputOptions:
     """Return the pixel scaling that an integer input's quantisation implies, if it implies one.
 
-    Quantisation that covers the real range [0, 1] means pixels / 255, [0, 255] means raw pixels,
-    [-1, 1] means pixels / 127.5 - 1. Any other range implies none.
+    As `scaling_between` says.
     """
     if tensor.quantization is None:
         return InputOptions()
-    low, high = _real_range(tensor)
-    near = 1.5 * tensor.quantization[0]
+    return scaling_between(*_real_range(tensor), 1.5 * tensor.quantization[0])
+
+
+def scaling_between(low: float, high: float, near: float) -> InputOptions:
+    """Return the pixel scaling that fills a range of real values, each end but for `near`; nothing: none.
+
+    [0, 1] means pixels / 255, [0, 255] means raw pixels, [-1, 1] means pixels / 127.5 - 1. Any other
+    range implies none.
+    """
     for (real_low, real_high), (numerator, denominator) in _RANGES.items():
         if abs(low - real_low) < near and abs(high - real_high) < near:
             return InputOptions(scale=f"{numerator}/{denominator}")
@@ -160,7 +172,7 @@ def resolve_input(
         return resolve_audio(tensor, stated, guessed, whose)
     scaling = stated if stated.has_scaling else guessed
     if not scaling.has_scaling:
-        raise UsageError(
+        raise UnknownScalingError(
             f"the file of {whose} does not tell how pixels are scaled; state it, for example "
             "`--input scale=1/255`, `--input scale=1` for raw pixels, or "
             "`--input mean=127 --input std=128`" + _or_audio(tensor)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.errors import ModelError
 from edgeflare.explanation import stored_explanation
-from edgeflare.models.tensors.graph import Operation
+from edgeflare.models.tensors.graph import Operator
 from edgeflare.models.tensors.layers import WEIGHTED
 from edgeflare.models.tensors.open import open_graph
 from edgeflare.store import Store
@@ -76,7 +76,7 @@ def detector_heads(config: CampaignConfig, store: Store) -> tuple[dict[str, tupl
     return {name: tensors for name, tensors in heads.items() if after and tensors}, ""
 
 
-def head_of(operations: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
+def head_of(operations: Sequence[Operator]) -> tuple[list[Operator], list[Operator]]:
     """Return the operators after the last ones with weights, and those last ones.
 
     Neither leads to an operator with weights (`WEIGHTED`). `operations` are in the order in which
@@ -95,5 +95,5 @@ def head_of(operations: Sequence[Operation]) -> tuple[list[Operation], list[Oper
     return after[::-1], last[::-1]
 
 
-def _made_by(operations: Iterable[Operation]) -> tuple[str, ...]:
+def _made_by(operations: Iterable[Operator]) -> tuple[str, ...]:
     return tuple(name for one in operations for name in one.outputs)

@@ -32,6 +32,7 @@ from edgeflare.errors import UsageError
 from edgeflare.explanation import (
     DEVICE_QUERIES,
     Explanation,
+    KindFigures,
     LayerFigures,
     Layers,
     ShrunkFinding,
@@ -48,11 +49,13 @@ from edgeflare.words.causes import (
     layer_words,
     left_out_text,
     nearest_words,
+    pair_text,
     remark_text,
     step_text,
 )
 
 GROUPS_SHOWN = 10
+_CHANGE = "Of the change: the part of a kind in what changes the margins of all findings"
 _NOTHING = 0.0005
 """A change of the margin that is printed as 0."""
 
@@ -77,24 +80,32 @@ def causes_section(blocks: Iterable[Block]) -> Section:
 
 
 def explanation_blocks(found: Explanation, name: Name = str, *, brief: bool = False) -> list[Block]:
-    """Return how many findings come of each cause, by layers and labels, and what is unclear.
+    """Return what each kind of cause makes of all findings, by layers and labels, and what is unclear.
 
     `name` returns a class's name. `brief`: without what each step and layer changes.
     """
     total = len(found.findings)
-    rows = []
-    for cause, count in found.counts.items():
-        doubtful = sum(bool(one.doubt) for one in found.findings if one.cause == cause)
-        share = percent_text(count / total)
-        rows.append([CAUSE_WORDS[cause], f"{count:,}", share, f"{doubtful:,}"])
+    columns = (
+        Column("what decides", 0, lambda one: CAUSE_WORDS[one.kind], text=True),
+        Column("findings", 0, lambda one: f"{one.findings:,}"),
+        Column("share", 0, lambda one: percent_text(one.findings / total)),
+        Column("of the change", 0, _share_of_change, optional=True),
+        Column("doubtful", 1, lambda one: f"{one.doubtful:,}"),
+    )
+    pair = pair_text(found)
     notices = tuple(Item(remark_text(notice)) for notice in found.notices)
     return [
+        *([Text(pair, "warn")] if pair else []),
         Text(count_text(found)),
-        table_of(["what decides", "findings", "share", "doubtful"], rows),
+        Table(columns, found.kinds, _CHANGE if any(one.share for one in found.kinds) else ""),
         *([] if brief else [*_contributions(found), *_layers(found)]),
         *_groups(found, name),
         *([Listing(notices)] if notices else []),
     ]
+
+
+def _share_of_change(figures: KindFigures) -> str:
+    return "" if figures.share is None else percent_text(round(figures.share, 3) + 0.0)
 
 
 def _contributions(found: Explanation) -> list[Block]:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+NAME = "triage"
+"""The name of the analysis under which a campaign has its triage."""
 CauseKind: TypeAlias = Literal[
     "non-finite",
     "constant",

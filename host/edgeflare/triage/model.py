@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from edgeflare._internal.text import reason
 from edgeflare.errors import EdgeFlareError, ModelError
-from edgeflare.models import InputSpec, Spec
+from edgeflare.models import InputOptions, InputSpec, Spec
+from edgeflare.models.first_operators import FirstOperators, operators_at
+from edgeflare.models.inferred_input import Inference, InputFile, infer_input
 from edgeflare.models.tensors.graph import Grid, KeepsState, ModelStructure
 from edgeflare.models.tensors.open import open_structure
 from edgeflare.triage.agreement import Outputs, Values, stacked
@@ -179,6 +181,22 @@ class HostModel:
         except EdgeFlareError as error:
             self.unread = str(error)
             return None
+
+    @cached_property
+    def inference(self) -> Inference:
+        """How the file is fed, as far as it tells, whatever is stated."""
+        tensor, place = self._fixed.tensor, min(self._fixed.searched, default=0)
+
+        def read(file: InputFile) -> FirstOperators | None:
+            if self.structure is None:
+                return None
+            return operators_at(self.structure, file.tensor.name, file.channels)
+
+        file = self.file
+        about = InputFile(
+            file.path, file.runtime, tensor, self._runtime.metadata, place, file.options
+        )
+        return infer_input(about, InputOptions(), read)
 
     unread: str = ""
     """Why the file can't be read as a graph."""

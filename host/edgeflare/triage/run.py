@@ -31,9 +31,9 @@ from edgeflare.triage.checks.exchange import (
     exchanged_inputs,
     exchanged_outputs,
 )
-from edgeflare.triage.checks.feeding import feeds, input_range, same_tensor
+from edgeflare.triage.checks.feeding import feeds, few_codes, input_range, same_tensor
 from edgeflare.triage.checks.form import forms
-from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule
+from edgeflare.triage.checks.inputs import exif, ignored_inputs, resize_rule, statements
 from edgeflare.triage.checks.kernels import kernels
 from edgeflare.triage.checks.labels import labels
 from edgeflare.triage.checks.layers import layers
@@ -47,7 +47,10 @@ from edgeflare.triage.pair import Pair
 
 Check = Callable[[Pair], Iterator[Cause]]
 _FIRST: tuple[Check, ...] = (training_mode, unusable_values, device_answers)
-_OF_SEEDS: tuple[Check, ...] = (batch_rows, ignored_inputs, resize_rule, exif, labels)
+_OF_SEEDS: tuple[Check, ...] = (
+    *(batch_rows, ignored_inputs, resize_rule, exif),
+    *(few_codes, statements, labels),
+)
 _CORRECTIONS: tuple[Check, ...] = (
     *(kernels, input_range),
     *(exchanged_inputs, exchanged_outputs, exchanged_classes),
@@ -55,7 +58,7 @@ _CORRECTIONS: tuple[Check, ...] = (
 )
 _SEARCHES: tuple[Check, ...] = (layers, reference)
 _WITH_THE_FILE: tuple[Check, ...] = (
-    *(training_mode, ignored_inputs, exif, kernels, input_range),
+    *(training_mode, ignored_inputs, exif, few_codes, statements, kernels, input_range),
     *(exchanged_inputs, same_tensor, layers, reference, fresh_copy),
 )
 """The checks that run the deployed file, or read it: not tried where that can't be done here."""

@@ -15,6 +15,8 @@ from edgeflare.explanation import (
     RemarkCode,
     ShrunkTo,
 )
+from edgeflare.words.next_steps import step_for
+from edgeflare.words.triage import NOT_LOOKED_FOR, sentence
 
 CAUSE_WORDS: Mapping[FindingCause, str] = {
     "rounding": "rounding: the original decides otherwise by other kernels, too",
@@ -22,10 +24,10 @@ CAUSE_WORDS: Mapping[FindingCause, str] = {
     "conversion": "conversion: the float model decides otherwise in the deployed format",
     "compression": "compression: the deployed file decides otherwise by the plainest kernels",
     "kernels": "kernels: only by the runtime's fast kernels",
-    "instruction set": "instruction set: only where 8-bit products saturate",
     "accelerator": "accelerator: only on the delegate or provider",
-    "hardware": "hardware: only on the device, by the plainest kernels, too",
-    "not repeatable": "not repeatable: asked again, a model answers otherwise",
+    "hardware": "hardware: only on the device, by the plainest kernels or with exact products, too",
+    "device": "device: only there, by its kernels or its hardware",
+    "not-repeatable": "not repeatable: asked again, a model answers otherwise",
     "unanswered": "unanswered: a model can't answer it any more",
 }
 
@@ -96,6 +98,12 @@ _REMARKS: Mapping[RemarkCode, Callable[..., str]] = {
         f"what each layer changes of {counted(findings, 'finding')} isn't known: the device answers "
         "otherwise when its tensors are read, or they aren't finite"
     ),
+    "saturated": lambda findings: (
+        f"with exact 8-bit products the device agrees on {counted(findings, 'finding')} charged to its "
+        "hardware, which saturates them: state the runtime option exact_int8 = true, or quantise with "
+        "reduce_range"
+    ),
+    "not triaged": NOT_LOOKED_FOR.format,
     "earlier deviates": "an earlier step deviates, too".format,
     "unanswered step": "a step has no answer".format,
     "more by another": "the margin changes more by {cause}".format,
@@ -123,6 +131,27 @@ def step_text(name: str, file: str) -> str:
     return _STEP_WORDS.get(name, file or name)
 
 
+_OF_FILE = ("calibration", "conversion", "output-scale")
+"""Kinds that a rung of the deployed file has a part in, whatever its own kind is."""
+
+
+def pair_text(explanation: Explanation) -> str:
+    """Return what the campaign's triage found, where explaining starts from something else; else ""."""
+    cause = explanation.pair_cause
+    if cause is None:
+        return ""
+    kinds = [kind for _, kind, _ in explanation.rungs]
+    counted_as = cause.kind
+    if cause.kind not in kinds and cause.kind in _OF_FILE and "compression" in kinds:
+        counted_as = "compression"
+    part = (
+        f"its part is in what counts as {counted_as} here"
+        if counted_as in kinds
+        else "what the findings are charged to here says nothing about it, and misleads until it is mended"
+    )
+    return f"The triage names another cause: {sentence(cause)}; {part}; next: {step_for(cause)}"
+
+
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """Return a JSON object with the names of an explanation's fields, and all that is said in words.
 
@@ -141,6 +170,9 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
         "device_unread": doubt_text(explanation.device_unread),
         "groups": [{**group, "nearest": group["nearest"]["id"]} for group in groups],
     }
+    if (cause := explanation.pair_cause) is not None:
+        said = {"text": pair_text(explanation), "next": step_for(cause)}
+        worded["pair_cause"] = {**numbers["pair_cause"], **said}
     return {**numbers, **worded}
 
 

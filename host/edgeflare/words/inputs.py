@@ -31,6 +31,58 @@ CONTRADICTS = (
     "out for this model, unless the file is wrong"
 )
 _KINDS_NAMED = 5
+_SOURCES = {
+    "stated": "as stated",
+    "edgeflare": "metadata edgeflare.input",
+    "tflite-metadata": "TFLite metadata",
+    "ultralytics": "metadata of Ultralytics",
+    "metadata": "metadata {names}",
+    "preprocessor-config": "{names} beside it",
+    "timm-config": "{names} beside it",
+    "quantisation": "range of its integers",
+    "integer-pixels": "its input is uint8",
+    "first-operators": "the file normalises inside: {names}",
+    "other-model": "as the other model",
+    "integers-behind": "the integers behind its input were calibrated for that",
+    "labels": "labels: {names}",
+}
+CONTRADICTORY = "what tells it is contradictory: {}"
+BEHIND = "the integers behind an input were calibrated for {}"
+TOLD_BY = "30 labelled seeds (--labels) or the training code tell"
+INPUT_OF = "input of {}: {} ({})"
+
+
+def source_words(source: str, names: Sequence[str]) -> str:
+    """Return what tells how a model is fed: "stated", or an `edgeflare.models.input_metadata.InputSource`."""
+    return _SOURCES[source].format(names=", ".join(names))
+
+
+def feed_words(samples: str, options: Mapping[str, str], source: str, names: Sequence[str]) -> str:
+    """Return how `samples`, "images" or "audio", enter a model by these options, and what tells it."""
+    texts = {name: f"{name}={value}" for name, value in options.items()}
+    if samples == "images":
+        values = ", ".join(texts.pop(name) for name in _OF_VALUES if name in texts)
+        texts = {"": pixels_words(values), **texts}
+    told = source and f" ({source_words(source, names)})"
+    return ", ".join(texts.values()) + told
+
+
+_OF_VALUES = ("scale", "mean", "std", "color")
+
+
+def pixels_words(stated: str) -> str:
+    """Return what pixels become, of what states it, such as "pixels / 255" or "pixels as they are, BGR"."""
+    scaling, _, color = stated.partition(", color=")
+    return _PIXELS.get(scaling, f"pixels with {scaling}") + (f", {color}" if color else "")
+
+
+_PIXELS = {
+    "scale=1": "pixels as they are",
+    "scale=1.0": "pixels as they are",
+    "scale=1/1": "pixels as they are",
+    "scale=1/255": "pixels / 255",
+    "mean=127.5, std=127.5": "pixels / 127.5 - 1",
+}
 
 
 def files_of_other_kinds(suffixes: Counter[str]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from edgeflare._internal.text import counted, names_text
 from edgeflare.triage.cause import Cause, Triage
+from edgeflare.words.inputs import pixels_words, source_words
 
 _Evidence = Mapping[str, Any]
 _MANY = 5
@@ -291,6 +292,14 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         else f"with the {c.side} model fed {_way(e)} the pair agrees "
         + "better " * (c.proof == "indicated")
         + f"({_then(e)})"
+    ),
+    ("preprocessing", "normalises-inside"): lambda c, e: (
+        f"the {c.side} file normalises inside ({_names(c)}): it takes {pixels_words(e['told'])}, and is "
+        f"stated to be fed {pixels_words(e['stated'])}"
+    ),
+    ("preprocessing", "contradicts-file"): lambda c, e: (
+        f"the {c.side} model is stated to be fed {pixels_words(e['stated'])}, and takes "
+        f"{pixels_words(e['told'])} ({source_words(e['source'], e['names'])})"
     ),
     ("preprocessing", "as-original"): lambda _, e: (
         f"fed {_way(e)} the original answers as the device does ({_then(e)}): the two are fed "

@@ -29,9 +29,10 @@ from edgeflare_agent.runtimes import load
 from edgeflare_bench.everyday.records import EverydayPair, input_spec
 
 Answers = tuple[NDArray[np.float64], ...]
+Both = tuple[Answers, Answers]
 
 DEVICE_SEEDS = 24
-_OTHER_KERNELS: Mapping[str, Mapping[str, Any]] = {
+OTHER_KERNELS: Mapping[str, Mapping[str, Any]] = {
     "onnx": {"graph_optimization": "none"},
     "tflite": {"kernels": "reference"},
 }
@@ -125,56 +126,63 @@ CODES: Mapping[str, Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]] = {
 """What an int8 input is given: the codes of the values that are right, and the pixels."""
 
 
-def _coded(model: HostModel, samples: Sequence[Sample], make: Any) -> Answers | None:
-    spec: Any = model.spec
-    if model.inputs[0].dtype != "int8":
-        raise ModelError("the input doesn't store int8")
-    plain = {"scale": (1.0, 1.0), "mean": (0.0,), "std": (1.0,)}
-    pixels = spec._replace(dtype="float32", quantization=None, **plain)
-    runs = []
-    for sample in samples:
-        codes, *others = model.tensors(sample, Way(spec))
-        runs.append(model.run([make(codes, prepare(sample, pixels)), *others]))
-    return stacked(runs)
+def _on_device(pair: EverydayPair) -> HostModel:
+    path = Path(pair.device.get("file", pair.deployed))
+    stated = pair.device.get("input", pair.deployed_input)
+    kernels = OTHER_KERNELS[runtime_for(path)]
+    return HostModel(model_file("deployed", path, stated, pair.deployed_given, kernels))
 
 
-def answers_of_device(pair: EverydayPair) -> DeviceAnswers:
-    """Return what a pair's device answers to its first seeds."""
-    departs = pair.device
-    path = Path(departs.get("file", pair.deployed))
-    kernels = _OTHER_KERNELS[runtime_for(path)]
-    stated = departs.get("input", pair.deployed_input)
-    model = HostModel(model_file("deployed", path, stated, pair.deployed_given, kernels))
-    samples = list(pair.samples[:DEVICE_SEEDS])
+def given_on_device(pair: EverydayPair, samples: Sequence[Sample]) -> list[list[NDArray[Any]]]:
+    """Return what a pair's device gives each input of its model, for each sample."""
+    departs, model = pair.device, _on_device(pair)
     spec: Any = model.spec
-    shown = samples
     if "picture" in departs:
         make = PICTURES[departs["picture"]]
-        shown = [np.ascontiguousarray(make(one, spec.upright_size)) for one in samples]
+        samples = [np.ascontiguousarray(make(image, spec.upright_size)) for image in samples]
     if departs.get("turned"):
         spec = spec._replace(orientation=_STORED)
-    rows = [0] * len(samples)
+    given = [model.tensors(sample, Way(spec)) for sample in samples]
     if "codes" in departs:
-        outputs = _coded(model, shown, CODES[departs["codes"]])
-    else:
-        outputs = model.answers(shown, Way(spec), rows)
-    if outputs is None:
-        raise ModelError("the shapes of the outputs change from seed to seed")
-    noise = float(departs.get("noise", 0))
+        if model.inputs[0].dtype != "int8":
+            raise ModelError("the input doesn't store int8")
+        plain = {"scale": (1.0, 1.0), "mean": (0.0,), "std": (1.0,)}
+        pixels = spec._replace(dtype="float32", quantization=None, **plain)
+        for sample, tensors in zip(samples, given, strict=True):
+            tensors[0] = CODES[departs["codes"]](tensors[0], prepare(sample, pixels))
+    return given
+
+
+def answers_of_device(pair: EverydayPair, samples: Sequence[Sample] | None = None) -> DeviceAnswers:
+    """Return what a pair's device answers to some samples; None: to its first `DEVICE_SEEDS`."""
+    samples = list(pair.samples[:DEVICE_SEEDS] if samples is None else samples)
+    model = _on_device(pair)
+    outputs = answers_to(model, given_on_device(pair, samples))
+    noise = float(pair.device.get("noise", 0))
     rng = np.random.default_rng(0)
     outputs = tuple(one + noise * one.std() * rng.normal(size=one.shape) for one in outputs)
-    return DeviceAnswers(samples, rows, outputs, repeated=len(samples) if noise else 0)
+    repeated = len(samples) if noise else 0
+    return DeviceAnswers(samples, [0] * len(samples), outputs, repeated)
 
 
 # Witnesses
 
 
-def answers_of(file: ModelFile, samples: Sequence[Sample]) -> Answers:
-    """Return a model's answers to some samples. Raises ModelError."""
-    answers = HostModel(file).answers(samples, Way(file.spec), [0] * len(samples))
+def answers_to(model: HostModel, given: Sequence[Sequence[NDArray[Any]]]) -> Answers:
+    """Return a model's answers to what its inputs are given. Raises ModelError."""
+    answers = stacked([model.run(tensors) for tensors in given])
     if answers is None:
         raise ModelError("the shapes of the outputs change from seed to seed")
     return answers
+
+
+def answers_of(
+    file: ModelFile, samples: Sequence[Sample], way: Mapping[str, Any] | None = None
+) -> Answers:
+    """Return a model's answers to some samples; `way`: what else `Way` says. Raises ModelError."""
+    model = HostModel(file)
+    entering = Way(file.spec, **(way or {}))
+    return answers_to(model, [model.tensors(sample, entering) for sample in samples])
 
 
 def error_between(first: Answers, second: Answers) -> float:
@@ -196,6 +204,22 @@ def accuracy(answers: Answers, labels: Sequence[int]) -> float:
     return float((classes == np.asarray(labels[: len(classes)])).mean())
 
 
+def is_seen(
+    chain: str, healthy: Both, faulty: Both, right: Sequence[int], labels: Sequence[int]
+) -> bool:
+    """Whether a fault of a pair of this tool chain can be seen, beside the answers of the healthy pair.
+
+    By how far the answers are apart, or by the accuracy of the first model: `right` are the labels that
+    hold, and `labels` those that are given with the pair; () where there are none.
+    """
+    before, after = error_between(*healthy), error_between(*faulty)
+    if after >= max(_SEEN[chain], _TIMES * before):
+        return True
+    if not right or len(labels) != len(right):
+        return False
+    return accuracy(healthy[0], right) - accuracy(faulty[0], labels) >= _LOST_ACCURACY
+
+
 def without_witness(pair: EverydayPair, sound: EverydayPair, labels: Sequence[int]) -> str:
     """Return why a fault doesn't count, against the healthy pair of the same chain; "": it can be seen.
 
@@ -203,22 +227,15 @@ def without_witness(pair: EverydayPair, sound: EverydayPair, labels: Sequence[in
     """
     samples = pair.samples[:DEVICE_SEEDS]
 
-    def both(one: EverydayPair) -> tuple[Answers, Answers]:
-        original, deployed = files_of(one)
-        if one.device:
-            deployed_answers: Answers = answers_of_device(one).outputs
-            return answers_of(deployed, samples), deployed_answers
+    def both(of: EverydayPair) -> Both:
+        original, deployed = files_of(of)
+        if of.device:
+            return answers_of(deployed, samples), answers_of_device(of).outputs
         return answers_of(original, samples), answers_of(deployed, samples)
 
-    healthy_pair = replace(sound, device={"kernels": "other"} if pair.device else {})
-    healthy, faulty = both(healthy_pair), both(pair)
+    healthy = both(replace(sound, device={"kernels": "other"} if pair.device else {}))
+    faulty = both(pair)
+    if pair.device.get("noise") or is_seen(pair.tool_chain, healthy, faulty, labels, pair.labels):
+        return ""
     before, after = error_between(*healthy), error_between(*faulty)
-    if pair.device.get("noise"):
-        return ""
-    if after >= max(_SEEN[pair.tool_chain], _TIMES * before):
-        return ""
-    if labels and pair.labels and len(pair.labels) == len(labels):
-        right = accuracy(healthy[0], labels), accuracy(faulty[0], pair.labels)
-        if right[0] - right[1] >= _LOST_ACCURACY:
-            return ""
     return f"an error of {after:.3g} deviations, {before:.3g} without the fault"

@@ -1,272 +1,484 @@
-"""The step that a cause's first line advises, carried out: whether the pair then agrees.
+"""The step that a first answer advises, carried out: whether the pair then agrees.
 
-"mended": it does. "proved": what was said was shown to hold by an experiment of its own. "not": neither. "": the
-cause advises nothing that a script could do.
+"mended": it does. "proved": what was said was shown to hold by an experiment of its own. "not": neither.
+"": nothing is advised that a script could do. A step has what is printed of the cause, and no more; where
+a tool chain is to be run again, what it makes then is known: a fault of the tool chain is gone, and one
+that was in the model before it stays.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgeflare._internal import extras
-from edgeflare.triage.cause import Cause
-from edgeflare.triage.model import HostModel
+from edgeflare.triage.cause import Cause, Change
+from edgeflare.triage.model import HostModel, ModelFile
 from edgeflare.triage.ways import Way
+from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_bench.everyday.catalogue import Faulty
 from edgeflare_bench.everyday.evaluation import (
     DEVICE_SEEDS,
-    accuracy,
+    OTHER_KERNELS,
+    Answers,
+    Both,
     answers_of,
     answers_of_device,
+    answers_to,
     error_between,
     files_of,
-    without_witness,
+    given_on_device,
+    is_seen,
+    model_file,
 )
-from edgeflare_bench.everyday.records import EverydayPair, input_spec
+from edgeflare_bench.everyday.planted import in_half_precision
+from edgeflare_bench.everyday.records import EverydayPair
+from edgeflare_bench.faults import grafts
 
 Outcome: TypeAlias = Literal["mended", "proved", "not", ""]
-Step: TypeAlias = Callable[[Faulty, Cause, Path], Outcome]
+Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 _ALIKE = 0.35
 """So far, in deviations, the device's answers may be from those that a way of feeding explains."""
-_REGAINED = 0.1
+_SAME = 0.02
+"""So far what a device gives its model may be from what a way of feeding makes."""
+_DIFFER = 0.1
+_LAST = 5
+"""So many operators are a model's last ones."""
+_WITHOUT_STATEMENT = ("picture", "codes", "factor")
+_FORMATS = ("compression", "calibration", "output-scale", "non-finite")
 
 
 def carried_out(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
     """Return what came of a cause's next step on a faulty pair; files are written to `folder`."""
-    step = _STEPS.get(cause.kind)
+    step = _STEPS.get(f"{cause.kind}/{cause.what}") or _STEPS.get(cause.kind)
     if step is None:
         return ""
     try:
-        return step(fault, cause, folder)
+        outcome = step(_Trial(fault, cause, folder))
     except Exception:  # noqa: BLE001 - of a runtime, which raises anything: the step doesn't hold
         return "not"
+    return outcome if isinstance(outcome, str) else "mended" if outcome else "not"
 
 
-def _is_mended(fault: Faulty, pair: EverydayPair) -> bool:
-    """Whether the fault can't be seen in this pair any more."""
-    return bool(without_witness(pair, fault.sound, fault.sound.labels))
+class _Trial:
+    """A faulty pair, and what was said of it."""
 
+    def __init__(self, fault: Faulty, cause: Cause, folder: Path) -> None:
+        self.fault, self.cause, self.folder = fault, cause, folder
+        self.pair, self.change = fault.pair, cause.change
+        self.samples = self.pair.samples[:DEVICE_SEEDS]
+        self.is_of_format = not set(_FORMATS).isdisjoint(fault.kind.expected)
 
-def _outcome(is_mended: bool) -> Outcome:
-    return "mended" if is_mended else "not"
+    @cached_property
+    def files(self) -> tuple[ModelFile, ModelFile]:
+        """The original and the deployed file."""
+        return files_of(self.pair)
 
+    @cached_property
+    def faulty(self) -> Both:
+        """The pair's answers."""
+        return self._both(self.pair)
 
-# Inputs
+    @cached_property
+    def healthy(self) -> Both:
+        """Those of the healthy pair."""
+        device = {"kernels": "other"} if self.pair.device else {}
+        return self._both(replace(self.fault.sound, device=device))
 
+    def _both(self, pair: EverydayPair) -> Both:
+        original, deployed = (answers_of(file, self.samples) for file in files_of(pair))
+        return original, answers_of_device(pair).outputs if pair.device else deployed
 
-def _stated(before: Mapping[str, str], options: Mapping[str, str | None]) -> dict[str, str]:
-    changed = {**before, **{name: one for name, one in options.items() if one is not None}}
-    return {name: one for name, one in changed.items() if options.get(name, one) is not None}
+    def agrees(
+        self,
+        original: Answers | None = None,
+        deployed: Answers | None = None,
+        labels: Sequence[int] | None = None,
+    ) -> bool:
+        """Whether the fault can't be seen with these answers or labels in place of the pair's."""
+        faulty = original or self.faulty[0], deployed or self.faulty[1]
+        stated = self.pair.labels if labels is None else labels
+        right = self.fault.sound.labels
+        return not is_seen(self.pair.tool_chain, self.healthy, faulty, right, stated)
 
+    def is_mended_by(self, pair: EverydayPair) -> bool:
+        """Whether another pair agrees."""
+        return self.agrees(*self._both(pair))
 
-def _restate(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
-    del folder
-    pair = fault.pair
-    options = cause.evidence.get("options") or cause.change
-    if cause.side == "device":
-        return _as_the_device(pair, cause, options)
-    if not options:
-        return ""
-    first, second = pair.original_input, pair.deployed_input
-    if cause.side in ("original", "both"):
-        first = _stated(first, options)
-    if cause.side in ("deployed", "both"):
-        second = _stated(second, options)
-    return _outcome(_is_mended(fault, replace(pair, original_input=first, deployed_input=second)))
+    # Inputs
 
+    def restated(self) -> Outcome | bool:
+        """State the ways of feeding that are named; or feed the device's model so on this machine."""
+        ways = [self.change, *self.cause.evidence.get("also", ())]
+        if self.cause.side == "device":
+            return self._fed_as(ways)
+        if not self.change:  # "the same input for both models"
+            first, second = self.pair.original_input, self.pair.deployed_input
+            return any(
+                self.is_mended_by(pair)
+                for pair in (
+                    replace(self.pair, deployed_input=first),
+                    replace(self.pair, original_input=second),
+                )
+            )
+        sides = {"original": (True, False), "both": (True, True)}
+        of_original, of_deployed = sides.get(self.cause.side, (False, True))
+        return any(
+            self.agrees(
+                self._fed(0, way) if of_original else None,
+                self._fed(1, way) if of_deployed and not self.pair.device else None,
+            )
+            for way in ways
+        )
 
-def _as_the_device(pair: EverydayPair, cause: Cause, options: Mapping[str, str | None]) -> Outcome:
-    """Feed the file on this machine as the device is said to feed it: whether the answers are alike."""
-    file = files_of(pair)[1]
-    way = cause.evidence.get("way") or {}
-    spec = file.spec
-    if options:
-        model = HostModel(file)
-        tensor = model._fixed.tensor
-        spec = input_spec(tensor, _stated(pair.deployed_input, options))
-    parts = {name: way[name] for name in ("picture", "codes", "factor") if way.get(name)}
-    samples = pair.samples[:DEVICE_SEEDS]
-    here = HostModel(file).answers(samples, Way(spec, **parts), [0] * len(samples))
-    if here is None:
+    def stated_as_trained(self) -> bool:
+        """Check the labels, and state how the original is fed."""
+        sound = self.fault.sound
+        return self.is_mended_by(
+            replace(
+                self.pair,
+                original_input=sound.original_input,
+                deployed_input=sound.deployed_input,
+                labels=sound.labels,
+            )
+        )
+
+    def _way(self, place: int, change: Change) -> tuple[ModelFile, dict[str, Any]]:
+        """Return a file as a change states its input, and what no statement has."""
+        file, pair = self.files[place], self.pair
+        stated = pair.deployed_input if place else pair.original_input
+        given = pair.deployed_given if place else pair.original_given
+        options = {
+            name: value
+            for name, value in change.items()
+            if value and name not in _WITHOUT_STATEMENT  # a flag without a value isn't printed
+        }
+        without: dict[str, Any] = {
+            name: change[name] for name in _WITHOUT_STATEMENT if name in change
+        }
+        if "factor" in without:
+            without["factor"] = float(without["factor"])
+        return model_file(file.side, file.path, {**stated, **options}, given), without
+
+    def _fed(self, place: int, change: Change) -> Answers:
+        file, way = self._way(place, change)
+        return answers_of(file, self.samples, way)
+
+    def _fed_as(self, ways: Sequence[Change], place: int = 1) -> Outcome:
+        """Compare with what the device is given, and answers, to samples that weren't asked before."""
+        samples = self.pair.samples[DEVICE_SEEDS : 2 * DEVICE_SEEDS]
+        given = given_on_device(self.pair, samples)
+        answers = answers_of_device(self.pair, samples).outputs
+        for change in ways:
+            file, way = self._way(place, change)
+            model = HostModel(file)
+            tensors = [model.tensors(sample, Way(file.spec, **way)) for sample in samples]
+            if place and _are_same(tensors, given):
+                return "mended"  # what feeds the device is known
+            if error_between(answers_to(model, tensors), answers) <= _ALIKE:
+                return "proved"
         return "not"
-    return "proved" if error_between(here, answers_of_device(pair).outputs) <= _ALIKE else "not"
 
+    def fed_as_original(self) -> Outcome | bool:
+        """Feed the original as is said: whether it answers as the device does."""
+        if {*self.change} == {"color"}:
+            return self.restated()
+        return self._fed_as([self.change], place=0)
 
-# Outputs and labels
+    def recorded(self) -> Outcome:
+        """Give the file on this machine what the device is given: whether the answers still differ."""
+        file = self.files[1]
+        given, answers = given_on_device(self.pair, self.samples), self.faulty[1]
+        kernels: Sequence[Change] = (
+            {},
+            OTHER_KERNELS[file.runtime],
+            self.change if self.cause.kind == "kernels" else {},
+        )
+        alike = [
+            error_between(answers_to(HostModel(replace(file, options=options)), given), answers)
+            <= _DIFFER
+            for options in kernels
+        ]
+        if self.cause.kind == "kernels":
+            return "proved" if alike[2] and not alike[0] else "not"
+        return "not" if any(alike) else "proved"  # else it is the feed
 
-
-def _renumber(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
-    """Renumber the labels as the cause says."""
-    del folder
-    pair = fault.pair
-    order = cause.evidence.get("classes") or cause.evidence.get("order")
-    if not order or not pair.labels:
-        return ""
-    numbers = {int(key): int(one) for key, one in _pairs(order)}
-    labels = [numbers.get(one, one) for one in pair.labels]
-    answers = answers_of(files_of(pair)[0], pair.samples)
-    right = accuracy(answers, fault.sound.labels), accuracy(answers, labels)
-    return _outcome(right[0] - right[1] <= _REGAINED)
-
-
-def _pairs(order: Any) -> Iterator[tuple[Any, Any]]:
-    yield from order.items() if isinstance(order, Mapping) else enumerate(order)
-
-
-# Files
-
-
-def _grafted(names: Collection[str], faulty: Any, sound: Any) -> Any | None:
-    """Return a file in which what makes the named tensors, or has these names, is the other file's.
-
-    What it is given stays the faulty file's, but for what stands in the file. None where no name is
-    in both.
-    """
-    onnx = extras.onnx()
-    made = onnx.ModelProto.FromString(faulty.SerializeToString())
-    held = {one.name: one for one in sound.graph.initializer}
-    makers = {name: node for node in sound.graph.node for name in node.output}
-    by_name = {node.name: node for node in sound.graph.node if node.name}
-    given = {one.name for one in sound.graph.input}
-    own = {name for node in made.graph.node for name in node.output}
-
-    def is_constant(name: str) -> bool:
-        if name in given:
+    def upright(self) -> Outcome | bool:
+        """Turn images as they are stored before the device is given them."""
+        if self.cause.side != "device" and not self.pair.device.get("turned"):
             return False
-        return name in held or name not in makers or all(map(is_constant, makers[name].input))
+        return self.is_mended_by(replace(self.pair, device={"kernels": "other"}))
 
-    wanted = [by_name.get(name) or makers.get(name) for name in names]
-    wanted += [_reading(sound, name) for name in names if name in held]
-    chosen = {
-        node.output[0]: node for node in wanted if node is not None and set(node.output) <= own
-    }
-    added: dict[str, Any] = {}
+    # Outputs and labels
 
-    def take(node: Any) -> None:
-        copy = onnx.NodeProto.FromString(node.SerializeToString())
-        for name in copy.input:
-            if name in held:
-                added[f"sound__{name}"] = held[name]
-            elif name and name not in given and is_constant(name):
-                take(makers[name])
-        copy.input[:] = [f"sound__{one}" if one and is_constant(one) else one for one in copy.input]
-        if node.output[0] not in chosen:
-            copy.output[:] = [f"sound__{one}" for one in copy.output]
-            copy.name = f"sound__{copy.name}"
-        if copy.output[0] not in {one.output[0] for one in made.graph.node}:
-            made.graph.node.append(copy)
+    def renumbered_labels(self) -> bool:
+        """Renumber the labels as is said."""
+        numbers = {int(name): int(number) for name, number in self.change["classes"].items()}
+        return self.agrees(labels=[numbers.get(label, label) for label in self.pair.labels])
 
-    if not chosen:
-        return None
-    kept = [one for one in made.graph.node if not set(one.output) & set(chosen)]
-    del made.graph.node[:]
-    made.graph.node.extend(kept)
-    for node in chosen.values():
-        take(node)
-    for name, tensor in added.items():
-        made.graph.initializer.add().CopyFrom(tensor)
-        made.graph.initializer[-1].name = name
-    del made.graph.value_info[:]
-    from edgeflare_bench.faults.graph_edit import GraphEdit
+    def inputs_in_order(self) -> bool:
+        """Give the deployed model its inputs in the order that is said."""
+        order = self.change.get("input_name", ",".join(self.cause.names)).split(",")
+        given = GivenInputs(tuple(order), axis=self.pair.deployed_given.axis)
+        return self.is_mended_by(replace(self.pair, deployed_given=given))
 
-    return GraphEdit(made).finish()
+    def outputs_in_order(self) -> bool:
+        """Read the deployed model's outputs as is said."""
+        originals, own = self._output_names
+        holding = {held: name for name, held in self.change["outputs"].items()}
+        answers = [self.faulty[1][own.index(holding.get(name, name))] for name in originals]
+        return self.agrees(deployed=tuple(answers))
 
+    @cached_property
+    def _output_names(self) -> tuple[list[str], list[str]]:
+        first, second = ([info.name for info in HostModel(file).outputs] for file in self.files)
+        return first, second
 
-def _reading(model: Any, name: str) -> Any:
-    return next((one for one in model.graph.node if name in one.input), None)
+    def _with_output(self, function: Function, of_original: bool = False) -> bool:
+        """Whether the pair agrees where the named output of one model is read otherwise."""
+        places = [
+            names.index(name)
+            for name in self.cause.names
+            for names in self._output_names
+            if name in names
+        ]
+        place = places[0] if places else 0
+        answers = list(self.faulty[0] if of_original else self.faulty[1])
+        answers[place] = function(answers[place])
+        changed = tuple(answers)
+        return self.agrees(original=changed) if of_original else self.agrees(deployed=changed)
 
+    def classes_renumbered(self) -> bool:
+        """Read the classes by the numbers that are said."""
+        axis = self.cause.evidence.get("axis")
 
-def _with_healthy_part(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
-    """Put the healthy version of what is named into the deployed file, else the original's."""
-    onnx = extras.onnx()
-    pair = fault.pair
-    if "file" in pair.device:
-        return ""
-    faulty = onnx.load_model(pair.deployed)
-    for source in dict.fromkeys((fault.sound.deployed, pair.original)):
-        made = _grafted(cause.names, faulty, onnx.load_model(source))
-        if made is None:
-            continue
-        path = folder / f"{pair.name.replace('/', '-')}-mended.onnx"
-        onnx.save_model(made, path)
+        def read(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            order = np.arange(values.shape[-1 if axis is None else axis])
+            for name, number in self.change["classes"].items():
+                order[int(name)] = number
+            return np.asarray(np.take(values, order, -1 if axis is None else axis))
+
+        return self._with_output(read)
+
+    def without_class(self) -> bool:
+        """Leave the first or the last class out."""
+        part = slice(1, None) if self.change["without_class"] == "first" else slice(None, -1)
+        return self._with_output(lambda values: values[..., part], self.change["of"] == "original")
+
+    def axes_in_order(self) -> bool:
+        """Put the axes of an output in the order that is said."""
+        order = [0, *(axis + 1 for axis in self.change["axes"])]
+        return self._with_output(lambda values: values.transpose(order))
+
+    def in_form(self) -> bool:
+        """Apply the function that is said to an output."""
+        name = self.change["function"]
+        plain = name.removeprefix("original-")
+        return self._with_output(_FUNCTIONS[plain], of_original=plain != name)
+
+    def in_units(self) -> bool:
+        """Multiply an output by the factors that are said."""
+        factors, axis = np.array(self.change["factors"]), self.change.get("axis")
+
+        def multiplied(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            shape = [1] * values.ndim
+            shape[-1 if axis is None else axis] = factors.size
+            return np.asarray(values * factors.reshape(shape))
+
+        return self._with_output(multiplied)
+
+    # Files
+
+    def _is_mended_with(self, make: Callable[..., Any | None], *given: Any) -> bool:
+        """Whether the pair agrees with a file that is made in place of the deployed one."""
+        path = self.folder / f"{self.pair.name.replace('/', '-')}-mended.onnx"
         try:
-            if _is_mended(fault, replace(pair, deployed=path)):
-                return "mended"
-        except Exception:  # noqa: BLE001, S112 - a file that can't be run mends nothing
-            continue
-    return "not"
+            model = make(*given)
+            if model is None:
+                return False
+            extras.onnx().save_model(model, path)
+            return self.is_mended_by(replace(self.pair, deployed=path))
+        except Exception:  # noqa: BLE001 - a file that can't be run mends nothing
+            return False
+
+    def _models(self) -> tuple[Any, Any, Any]:
+        """Return the deployed model, the healthy one, and the original."""
+        load = extras.onnx().load_model
+        return load(self.pair.deployed), load(self.fault.sound.deployed), load(self.pair.original)
+
+    def looked_at(self) -> bool:
+        """Convert again, with the healthy operators where is said: those named, or what is beside them."""
+        if self.is_of_format and "conversion" not in self.fault.kind.expected:
+            return False  # the exporter isn't what made it
+        faulty, *sources = self._models()
+        names = [*self.cause.names, self.cause.evidence.get("original_name", "")]
+        graph = grafts.Graph(faulty)
+        wider = [part for name in self.cause.names for part in graph.around(name)]
+        return any(
+            self._is_mended_with(grafts.grafted, tried, faulty, source)
+            for tried in (names[:-1], names, [*names, *wider])
+            for source in sources
+        )
+
+    def kept_in_float(self) -> bool:
+        """Keep what is named in float; or quantise otherwise, which mends what quantising did."""
+        if not self.is_of_format:
+            return False
+        if not self.cause.names:
+            return self.is_mended_by(self.fault.sound)
+        faulty, _, original = self._models()
+        if self.pair.tool_chain == "float16":
+            return self._is_mended_with(in_half_precision, original, self.cause.names)
+        if self._is_mended_with(grafts.in_float, self.cause.names, faulty, original):
+            return True
+        is_of_rounding = self.fault.kind.expected == ("compression",)
+        return is_of_rounding and self.is_mended_by(self.fault.sound)  # "or quantise per channel"
+
+    def last_in_float(self) -> bool:
+        """Leave the last operators before an output in float."""
+        faulty, _, original = self._models()
+        return self.is_of_format and self._is_mended_with(
+            grafts.grafted, self.cause.names, faulty, original
+        )
+
+    def calibrated_again(self) -> bool:
+        """Quantise again, calibrated with natural inputs."""
+        return self.is_of_format and self.is_mended_by(self.fault.sound)
+
+    def not_finite(self) -> Outcome | bool:
+        """Keep what is named in float32, and look at its inputs; or run the file in float32."""
+        if not self.cause.names:
+            return "mended" if self.is_of_format and self.is_mended_by(self.fault.sound) else "not"
+        return self.kept_in_float() or self._holds(
+            lambda answers: not all(np.isfinite(output).all() for output in answers)
+        )
+
+    def constant(self) -> Outcome | bool:
+        """Look at the last operators."""
+        faulty, *sources = self._models()
+        graph = grafts.Graph(faulty)
+        names = [name for output in self.cause.names for name in graph.last(output, _LAST)]
+        if any(self._is_mended_with(grafts.grafted, names, faulty, source) for source in sources):
+            return True
+        return self._holds(
+            lambda answers: any(
+                np.ptp(output, axis=0).max() <= 1e-6 * np.abs(output).max() for output in answers
+            )
+        )
+
+    def _holds(self, holds: Callable[[Answers], bool]) -> Outcome:
+        """Look at the answers of the side that is meant, to samples that weren't asked before."""
+        samples = self.pair.samples[DEVICE_SEEDS : 2 * DEVICE_SEEDS]
+        answers = answers_of(self.files[self.cause.side != "original"], samples)
+        return "proved" if holds(answers) else "not"
+
+    def repeated(self) -> Outcome | bool:
+        """Export in inference mode, without what is named; or ask again."""
+        if self.pair.device:
+            return "proved" if self.pair.device.get("noise") else "not"
+        model = HostModel(self.files[1])  # new sessions of one process draw the same numbers
+        given = [model.tensors(sample, Way(model.spec)) for sample in self.samples]
+        if error_between(answers_to(model, given), answers_to(model, given)) == 0:
+            return "not"
+        faulty, sound, _ = self._models()
+        is_named, stays = (
+            any(grafts.Graph(model).named(name) for name in self.cause.names)
+            for model in (faulty, sound)
+        )
+        is_mended = is_named and not stays and self.is_mended_by(self.fault.sound)
+        return "mended" if is_mended else "proved"
+
+    def other_state(self) -> bool:
+        """Export the right training state."""
+        expected = self.fault.kind.expected
+        return "another-model" in expected and self.is_mended_by(self.fault.sound)
+
+    def reset_before_each(self) -> bool:
+        """Load the model anew before each input."""
+        model, answers = HostModel(self.files[1]), []
+        for sample in self.samples:
+            model.forget()
+            answers.append(answers_to(model, [model.tensors(sample, Way(model.spec))]))
+        outputs = zip(*answers, strict=True)
+        return self.agrees(deployed=tuple(np.concatenate(output) for output in outputs))
 
 
-def _quantised_again(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
-    """Quantise again, calibrated with natural inputs; a fault before the quantiser stays."""
-    is_quantisers = {"calibration", "compression"} & set(fault.kind.expected)
-    if not is_quantisers:
-        return _with_healthy_part(fault, cause, folder) if cause.names else "not"
-    return _outcome(_is_mended(fault, fault.sound))
-
-
-def _repeated(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
-    """Ask again: whether the answers are others."""
-    if fault.pair.device:
-        return "proved" if fault.pair.device.get("noise") else "not"
-    samples = fault.pair.samples[:DEVICE_SEEDS]
-    file = files_of(fault.pair)[1]
-    again = error_between(answers_of(file, samples), answers_of(file, samples))
-    if again > 0:
-        mended = _with_healthy_part(fault, cause, folder)
-        return mended if mended == "mended" else "proved"
-    return "not"
-
-
-def _looked_at(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
-    """Look at the answers of the side that is said to be unusable, and mend what is named."""
-    samples = fault.pair.samples[:DEVICE_SEEDS]
-    answers = answers_of(files_of(fault.pair)[cause.side != "original"], samples)
-    if cause.kind == "constant":
-        holds = any(float(np.ptp(one, axis=0).max()) <= 1e-6 * np.abs(one).max() for one in answers)
-    else:
-        holds = not all(np.isfinite(one).all() for one in answers)
-    mended = _with_healthy_part(fault, cause, folder) if cause.names else "not"
-    return mended if mended == "mended" else ("proved" if holds else "not")
-
-
-def _recorded(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
-    """Give the file on this machine what the device was given: whether the answers still differ."""
-    del cause, folder
-    if "input" in fault.pair.device or "picture" in fault.pair.device:
-        return "not"  # the recorded tensor would have told the feed
-    samples = fault.pair.samples[:DEVICE_SEEDS]
-    here = answers_of(files_of(fault.pair)[1], samples)
-    return (
-        "proved"
-        if error_between(here, answers_of_device(fault.pair).outputs) > _REGAINED
-        else "not"
+def _are_same(first: Sequence[Sequence[Any]], second: Sequence[Sequence[Any]]) -> bool:
+    """Whether what inputs are given is the same, but for what rounding does."""
+    pairs: Iterator[tuple[Any, Any]] = (
+        (one.astype(np.float64), other.astype(np.float64))
+        for given, others in zip(first, second, strict=True)
+        for one, other in zip(given, others, strict=True)
+    )
+    return all(
+        one.shape == other.shape and np.abs(one - other).mean() <= _SAME * (one.std() + 1e-12)
+        for one, other in pairs
     )
 
 
-def _other_state(fault: Faulty, cause: Cause, folder: Path) -> Outcome:
-    """Export the right training state."""
-    del cause, folder
-    return _outcome("another-model" in fault.kind.expected and _is_mended(fault, fault.sound))
+def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    raised = np.exp(values - values.max(axis=-1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
 
 
-_STEPS: Mapping[str, Step] = {
-    "preprocessing": _restate,
-    "exif": _restate,
-    "resize-rule": _restate,
-    "labels": _renumber,
-    "conversion": _with_healthy_part,
-    "compression": _with_healthy_part,
-    "output-scale": _with_healthy_part,
-    "calibration": _quantised_again,
-    "not-repeatable": _repeated,
-    "non-finite": _looked_at,
-    "constant": _looked_at,
-    "device": _recorded,
-    "kernels": _recorded,
-    "another-model": _other_state,
+def _log(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.log(np.maximum(values, 1e-30))
+
+
+_FUNCTIONS: Mapping[str, Function] = {
+    "softmax": _softmax,
+    "sigmoid": lambda values: 1 / (1 + np.exp(-values)),
+    "exp": np.exp,
+    "log": _log,
+    "log-softmax": lambda values: _log(_softmax(values)),
+    "normalised": lambda values: values / np.linalg.norm(values, axis=-1, keepdims=True),
+}
+
+
+def _centres(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = values[..., :2], values[..., 2:4]
+    return np.concatenate([(low + high) / 2, high - low, values[..., 4:]], -1)
+
+
+def _corners(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    middle, half = values[..., :2], values[..., 2:4] / 2
+    return np.concatenate([middle - half, middle + half, values[..., 4:]], -1)
+
+
+_BOXES: Mapping[str, Function] = {"corners-to-centre": _centres, "centre-to-corners": _corners}
+
+_STEPS: Mapping[str, Callable[[_Trial], Outcome | bool]] = {
+    "preprocessing": _Trial.restated,
+    "preprocessing/as-original": _Trial.fed_as_original,
+    "preprocessing/inaccurate": _Trial.stated_as_trained,
+    "resize-rule": _Trial.restated,
+    "exif": _Trial.upright,
+    "labels/renumbered": _Trial.renumbered_labels,
+    "interface/inputs-exchanged": _Trial.inputs_in_order,
+    "interface/outputs-exchanged": _Trial.outputs_in_order,
+    "interface/classes-exchanged": _Trial.classes_renumbered,
+    "interface/one-class-more": _Trial.without_class,
+    "interface/axes": _Trial.axes_in_order,
+    "interface/form": _Trial.in_form,
+    "interface/boxes": lambda trial: trial._with_output(_BOXES[trial.change["boxes"]]),
+    "interface/units": _Trial.in_units,
+    "conversion": _Trial.looked_at,
+    "compression": _Trial.kept_in_float,
+    "output-scale": _Trial.last_in_float,
+    "calibration": _Trial.calibrated_again,
+    "input-range": _Trial.calibrated_again,
+    "non-finite": _Trial.not_finite,
+    "constant": _Trial.constant,
+    "not-repeatable": _Trial.repeated,
+    "another-model": _Trial.other_state,
+    "state": _Trial.reset_before_each,
+    "batch": lambda trial: trial.agrees(),  # each sample alone
+    "device": _Trial.recorded,
+    "kernels": _Trial.recorded,
+    "accelerator": _Trial.recorded,
 }

@@ -2,7 +2,7 @@
 
 import io
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -69,10 +69,17 @@ def deployed_as(model: Any, chain: Chain, calibration: NDArray[np.float32]) -> A
         chatty.setLevel(level)
 
 
-def in_half_precision(model: Any) -> Any:
-    """Return a model that computes in half precision; its inputs and outputs are float32."""
+def in_half_precision(model: Any, in_float: Collection[str] = ()) -> Any:
+    """Return a model that computes in half precision; its inputs and outputs are float32.
+
+    Operators `in_float`, by their names or those of what they make, stay as they are.
+    """
     import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     copy = onnx.ModelProto.FromString(model.SerializeToString())
-    return convert_float_to_float16(copy, keep_io_types=True)
+    kept = [node for node in copy.graph.node if {node.name, *node.output} & set(in_float)]
+    for number, node in enumerate(kept):
+        node.name = node.name or f"kept {number}"
+    blocked = {"node_block_list": [node.name for node in kept]} if kept else {}
+    return convert_float_to_float16(copy, keep_io_types=True, **blocked)

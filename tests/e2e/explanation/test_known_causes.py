@@ -24,6 +24,7 @@ from edgeflare.campaign.events import Notice, silent
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.explanation import Explanation, Remark, explain_campaign
 from edgeflare.store import Store
+from edgeflare.triage.cause import Triage
 
 DELEGATE = Path(__file__).resolve().parents[2] / "helpers" / "delegate.cc"
 TANH, SOFTMAX = 28, 25
@@ -106,6 +107,10 @@ def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> N
         tmp_path / "out", ORIGINAL, {"path": coarse(tmp_path / "coarse.onnx", layer)}, DIGITS
     )
     assert set(found.counts) == {"compression"}
+    assert found.kinds[0].kind == "compression"
+    assert found.kinds[0].share > 0.9
+    assert sum(one.share for one in found.kinds) == pytest.approx(1)
+    assert found.pair_cause is None
     assert "no float model" not in codes(found)  # both are ONNX files
     for one in found.findings:
         assert [step.rung for step in one.answers] == [
@@ -117,6 +122,27 @@ def test_a_badly_quantised_layer_is_compression(tmp_path: Path, layer: int) -> N
         steps = list(one.contributions.values())
         assert sum(steps) == pytest.approx(one.answers[-1].margin - one.answers[0].margin)
         assert one.contributions["compression"] == max(steps)
+
+
+def test_what_no_step_measures_is_named_by_the_triage(tmp_path: Path) -> None:
+    """Classes in another order are neither conversion nor compression; what was asked is told, too."""
+    model = onnx.load(str(ORIGINAL["path"]))
+    (scores,) = model.graph.output
+    order = numpy_helper.from_array(np.roll(np.arange(10), 1), "order")
+    model.graph.initializer.append(order)
+    for node in model.graph.node:
+        node.output[:] = ["ordered" if name == scores.name else name for name in node.output]
+    model.graph.node.append(helper.make_node("Gather", ["ordered", "order"], [scores.name], axis=1))
+    onnx.save(model, str(tmp_path / "ordered.onnx"))
+    folder, deployed = tmp_path / "out", {"path": tmp_path / "ordered.onnx"}
+    found = explained(folder, ORIGINAL, deployed, {**DIGITS, "limit": 12}, allow_disagreement=True)
+    assert (found.pair_cause.kind, found.pair_cause.what) == ("interface", "classes-exchanged")
+    assert found.pair_cause.proof == "corrected"
+    assert found.kinds[0].findings == len(found.findings)
+    with Store.open(folder) as store:
+        assert found.pair_cause == store.result("triage", Triage).causes[0]
+    cause = found.to_json()["pair_cause"]
+    assert {"kind", "proof", "evidence", "text", "next"} <= {*cause}
 
 
 def test_between_float_files_a_difference_is_conversion(tmp_path: Path) -> None:
@@ -282,7 +308,9 @@ def test_saturated_products_are_the_instruction_set(tmp_path: Path, board: Board
     exact = {**model, "options": {"exact_int8": True}}
     settings = board(python=without_vnni(tmp_path))
     found = explained(tmp_path / "out", exact, model, DIGITS | {"limit": 4}, least=3, **settings)
-    assert set(found.counts) == {"instruction set"}
+    assert set(found.counts) == {"hardware"}
+    assert {one.rung for one in found.findings} == {"device-exact"}
+    assert "saturated" in codes(found)
 
 
 @pytest.mark.extended
@@ -317,7 +345,7 @@ def test_an_interrupted_explanation_goes_on(campaign: Path) -> None:
     def interrupt(event: object) -> None:
         nonlocal stages
         stages += type(event).__name__ == "Stage"
-        if stages == 6:  # the second replay has begun
+        if stages == 7:  # the second replay has begun
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -98,9 +98,9 @@ def answer(both: tuple[Output, Output], *, found: bool) -> ReplayAnswer:
     ("now", "by_scores", "found", "cause"),
     [
         (of_kind("lost"), False, True, "compression"),
-        (of_kind("none"), False, False, "not repeatable"),
+        (of_kind("none"), False, False, "not-repeatable"),
         (depth_maps(0.3), True, True, "compression"),
-        (depth_maps(0.01), True, False, "not repeatable"),
+        (depth_maps(0.01), True, False, "not-repeatable"),
     ],
 )
 def test_a_finding_is_charged_by_what_the_oracle_decided(
@@ -119,3 +119,42 @@ def test_a_finding_is_charged_by_what_the_oracle_decided(
     )
     assert charged.cause == cause
     assert charged.labels is None
+
+
+@pytest.mark.parametrize(
+    ("replies", "kind", "rung"),
+    [
+        ({"device-plain": True, "device-cpu": True}, "hardware", "device-plain"),
+        ({"device-plain": False, "device-cpu": False}, "accelerator", "device-cpu"),
+        ({"device-plain": False, "device-exact": False}, "hardware", "device-exact"),
+        ({"device-plain": False, "device-cpu": True}, "kernels", "device"),
+        ({"device-plain": None, "device-cpu": True}, "device", "device"),
+        ({}, "device", "device"),
+    ],
+)
+def test_what_only_the_device_shows_is_of_the_kind_that_its_replies_tell(
+    replies: dict[str, bool | None], kind: str, rung: str
+) -> None:
+    model = ModelConfig(path=Path("model.onnx"))
+    kinds = {"device-plain": "hardware", "device-cpu": "accelerator", "device-exact": "hardware"}
+
+    def answers(deviates: bool | None) -> dict[str, dict[str, ReplayAnswer]]:
+        if deviates is None:
+            return {}
+        both = of_kind("lost" if deviates else "none")
+        return {"trigger:s": {"pi": answer(both, found=deviates)}}
+
+    questions = {
+        Rung(name, kinds[name], model, True, tells=name == "device-plain"): answers(reply)
+        for name, reply in replies.items()
+    }
+    charged = charge(
+        ReplayInput(seed_id="s", id="trigger:s", kind="trigger", deviated=True),
+        {
+            Rung("compression", "compression", model): answers(deviates=False),
+            Rung("device", "device", model, True): answers(deviates=True),
+        },
+        questions,
+        stored={"pi": ReplayAnswer(*of_kind("lost"), 2)},
+    )
+    assert (charged.cause, charged.rung) == (kind, rung)

@@ -3,17 +3,17 @@
 import pytest
 
 from edgeflare.analysis import Estimate
-from edgeflare.models.tensors.graph import Operation
+from edgeflare.models.tensors.graph import Operator
 from edgeflare.repair import PRESENT, ObjectDifferences, RecipeFigures
 from edgeflare.repair.in_float import head_of
 from edgeflare.repair.recipes import winner_of
 
 
-def operation(text: str) -> Operation:
+def operation(text: str) -> Operator:
     """Return the operator of a text such as ``Concat a b -> c``."""
     left, _, made = text.partition(" -> ")
     kind, *read = left.split()
-    return Operation(kind, tuple(read), tuple(made.split()))
+    return Operator(kind, made, tuple(read), tuple(made.split()))
 
 
 BACKBONE = ("Conv x -> c", "Relu c -> r")

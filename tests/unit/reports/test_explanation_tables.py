@@ -2,6 +2,9 @@
 
 from typing import Any, get_args
 
+import pytest
+
+from edgeflare._internal.records import as_json, of_json
 from edgeflare.explanation import (
     ExplainedFinding,
     Explanation,
@@ -9,11 +12,15 @@ from edgeflare.explanation import (
     Layers,
     Remark,
     RemarkCode,
+    RungAnswer,
     TensorFigures,
 )
 from edgeflare.reports.document import to_markdown
 from edgeflare.reports.explanation import explanation_blocks
-from edgeflare.words.causes import _REMARKS, doubt_text, remark_text
+from edgeflare.triage.cause import Cause
+from edgeflare.words.causes import _REMARKS, doubt_text, pair_text, remark_text
+from edgeflare.words.next_steps import step_for
+from edgeflare.words.triage import sentence
 
 
 def layer(name: str, mean: float, sqnr: float | None) -> LayerFigures:
@@ -64,6 +71,76 @@ def test_what_is_said_of_a_finding_stands_in_json_as_text() -> None:
     assert found["rungs"] == [["device", "hardware", "the deployed model on the device"]]
     assert found["groups"][0]["nearest"] == "a"
     assert found["counts"] == {"compression": 1}
+
+
+def answers(**margins: float) -> dict[str, Any]:
+    return {"answers": tuple(RungAnswer(rung, None, margin) for rung, margin in margins.items())}
+
+
+RUNGS = (
+    *(("control", "rounding", ""), ("compression", "compression", "")),
+    *(("kernels", "kernels", ""), ("device", "device", ""), ("device-cpu", "accelerator", "")),
+)
+
+
+def test_kinds_have_their_findings_and_their_part_in_the_change() -> None:
+    margins = {"original": -0.4, "control": -0.4, "compression": 0.2, "kernels": 0.2, "device": 0.4}
+    of_file = explained(1, 2, **answers(**margins))
+    margins |= {"compression": -0.2, "kernels": -0.2}
+    of_device = explained(
+        1, 2, cause="accelerator", rung="device-cpu", doubt=(Remark("varies", {"by": 0.1}),),
+        **answers(**margins),
+    )  # fmt: skip
+    unmeasured = explained(None, None)
+    found = Explanation((of_file, of_device, unmeasured), RUNGS, 0, 3, ())
+    assert [(one.kind, one.findings, one.doubtful) for one in found.kinds] == [
+        ("compression", 2, 0),
+        ("accelerator", 1, 1),
+        ("device", 0, 0),  # what it changes of the finding that comes of the file
+        ("rounding", 0, 0),
+        ("kernels", 0, 0),
+    ]
+    assert [one.share for one in found.kinds] == pytest.approx([0.5, 0.375, 0.125, 0, 0])
+    assert sum(one.mean for one in found.kinds) == pytest.approx(0.8)
+    assert found.to_json()["kinds"][0]["kind"] == "compression"
+
+
+def test_kinds_of_answers_without_margins_have_findings_alone() -> None:
+    (kind,) = Explanation((explained(None, None),), RUNGS, 0, 3, ()).kinds
+    assert (kind.findings, kind.mean, kind.share) == (1, None, None)
+
+
+def test_kinds_that_older_versions_stored_have_todays_names() -> None:
+    stored = as_json(
+        Explanation((explained(1, 2), explained(1, 2)), (("device", "hardware", ""),), 0, 3, ())
+    )
+    for finding, kind in zip(
+        stored["findings"], ("instruction set", "not repeatable"), strict=True
+    ):
+        finding["cause"] = kind
+    stored["rungs"] = [["device-exact", "instruction set", ""]]
+    found = of_json(Explanation, stored)
+    assert [one.cause for one in found.findings] == ["hardware", "not-repeatable"]
+    assert found.rungs == (("device-exact", "hardware", ""),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "counted"),
+    [
+        ("preprocessing", "same-tensor", "nothing"),
+        ("conversion", "training-mode", "compression"),
+    ],
+)
+def test_a_cause_of_the_pair_is_told_with_what_its_contributions_are(
+    kind: Any, what: str, counted: str
+) -> None:
+    evidence = {"agreement": 80.0, "stated": 3.0, "operator": "BatchNormalization"}
+    cause = Cause(kind, what, "corrected", 4.5, names=("norm",), evidence=evidence)
+    found = Explanation((explained(1, 2),), RUNGS, 0, 3, (), pair_cause=cause)
+    text = pair_text(found)
+    assert (sentence(cause) in text, step_for(cause) in text) == (True, True)
+    assert counted in text
+    assert text[:20] in to_markdown(explanation_blocks(found)[:1])
 
 
 def test_texts_that_older_versions_stored_are_told_as_they_are() -> None:

@@ -1,14 +1,31 @@
 """The inputs of both models: which one samples become, and whether both take the same samples."""
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from edgeflare._internal.text import counted, first_of
 from edgeflare.answers.interface import ChosenInput, ModelInterface
 from edgeflare.campaign.settings.models import ModelConfig
+from edgeflare.devices import runtime_for
 from edgeflare.errors import UsageError
-from edgeflare.models import SEED_NAMES, AudioSpec, InputSpec, Spec, TensorInfo, choose_input
+from edgeflare.models import (
+    SEED_NAMES,
+    AudioSpec,
+    InputSpec,
+    Spec,
+    TensorInfo,
+    choose_input,
+    known_of,
+    resolve_input,
+)
+from edgeflare.models.image_input import UnknownScalingError
+from edgeflare.models.inferred_input import Inference, InputFile, alike, infer_input
+from edgeflare.models.input_metadata import BESIDE, InferredInput
+from edgeflare.models.usual_inputs import values_of, values_text
 from edgeflare.store import Store
 from edgeflare.types import Issue
+from edgeflare.words import inputs as inputs_words
+from edgeflare.words.inputs import pixels_words, source_words
 from edgeflare.words.preflight import sentence
 
 
@@ -18,6 +35,95 @@ def chosen_input(config: ModelConfig, inputs: Sequence[TensorInfo], whose: str) 
     Raises UsageError as `edgeflare.models.choose_input`.
     """
     return choose_input(inputs, config.input_name, config.fixed_inputs, whose, config.input.layout)
+
+
+def inferred_input(
+    config: ModelConfig,
+    inputs: Sequence[TensorInfo],
+    metadata: Mapping[str, str],
+    choice: ChosenInput,
+) -> Inference:
+    """Return how a model is fed where its configuration doesn't state that. Raises ModelError."""
+    names = [tensor.name for tensor in inputs]
+    name = choice.tensor.name
+    try:
+        runtime = config.runtime or runtime_for(config.path)
+    except UsageError:
+        runtime = ""
+    place = names.index(name) if name in names else 0
+    file = InputFile(config.path, runtime, choice.tensor, metadata, place, config.options)
+    return infer_input(file, config.input)
+
+
+def resolve_inputs(
+    configs: tuple[ModelConfig, ModelConfig],
+    tensors: tuple[TensorInfo, TensorInfo],
+    inferences: tuple[Inference, Inference],
+) -> tuple[tuple[Spec, Spec], tuple[InferredInput | None, InferredInput | None]]:
+    """Return how samples enter both models, and what tells it; None: it is stated.
+
+    A scaling that neither is stated nor known of a model is the other one's, since both were made for
+    the same inputs. Raises UnknownScalingError, with what would fit, where nothing tells; else UsageError
+    and ModelError as `resolve_input`.
+    """
+    specs: list[Spec] = []
+    feeds: list[InferredInput | None] = []
+    for place, whose in enumerate(("the original model", "the deployed model")):
+        config, own, other = configs[place], inferences[place], inferences[1 - place]
+        stated = configs[1 - place].input
+        known = known_of(own.options, stated, other.of_both)
+        told = own.known
+        if told is not None and told.source in BESIDE and stated.has_scaling:
+            # a folder's settings are said of no file: what is stated of the pair comes first
+            known = own.options.model_copy(update=stated.model_dump(include=_SCALING))
+            told = InferredInput("other-model", known)
+        elif own.candidates:
+            scaling = stated if stated.has_scaling else other.of_both
+            fitting = [one for one in own.candidates if alike(one.options, scaling)]
+            told = fitting[0] if scaling.has_scaling and fitting else None
+            known = own.besides if told is None else told.options
+        elif not own.options.has_scaling and not own.options.is_audio:
+            told = InferredInput("other-model", known) if known.has_scaling else None
+        try:
+            specs.append(resolve_input(tensors[place], config.input, known, whose))
+        except UnknownScalingError as error:
+            raise UnknownScalingError(f"{error}{_candidates_clause(own, other)}") from None
+        feeds.append(None if config.input.has_scaling or config.input.is_audio else told)
+    return (specs[0], specs[1]), (feeds[0], feeds[1])
+
+
+_SCALING = {"scale", "mean", "std"}
+
+
+def _candidates_clause(own: Inference, other: Inference) -> str:
+    """Return what would fit and what tells that apart, as a clause; "": nothing is known."""
+    clauses = []
+    if own.candidates:
+        told = " and ".join(map(told_words, own.candidates))
+        clauses.append(inputs_words.CONTRADICTORY.format(told))
+    behind = own.behind or other.behind
+    if behind is not None and not own.candidates:
+        clauses.append(inputs_words.BEHIND.format(pixels_words(values_text(behind.options))))
+    return "".join(f"; {clause}" for clause in clauses)
+
+
+def told_words(feed: InferredInput) -> str:
+    """Return a feed with what tells it, such as "pixels / 255 (TFLite metadata)"."""
+    return f"{pixels_words(values_text(feed.options))} ({source_words(feed.source, feed.names)})"
+
+
+def feed_notice(side: ModelInterface, path: Path) -> str:
+    """Return a notice of how a model is fed by what was inferred; "": it is stated, or told as ever."""
+    if side.feed is None or side.feed["source"] in _AS_EVER or not isinstance(side.spec, InputSpec):
+        return ""
+    words = source_words(side.feed["source"], side.feed["names"])
+    return inputs_words.INPUT_OF.format(
+        path.name, pixels_words(values_text(values_of(side.spec))), words
+    )
+
+
+_AS_EVER = ("edgeflare", "quantisation", "other-model")
+"""What tells it without doubt: an entry that was made for it, and numbers that are the input's own."""
 
 
 def other_order(original: ChosenInput, deployed: ChosenInput) -> str:

@@ -12,7 +12,14 @@ from edgeflare.answers import KINDS, SCORES, AnswerKind, kind_of_output, kind_of
 from edgeflare.answers.interface import ModelInterface, ModelOutputs
 from edgeflare.answers.outputs import load_repair
 from edgeflare.campaign.fleet import Fleet
-from edgeflare.campaign.pair.inputs import check_inputs, chosen_input, other_order
+from edgeflare.campaign.pair.inputs import (
+    check_inputs,
+    chosen_input,
+    feed_notice,
+    inferred_input,
+    other_order,
+    resolve_inputs,
+)
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.devices import LoadedModel, ReconnectingSession, Reply
@@ -20,7 +27,6 @@ from edgeflare.errors import InferenceFailedError, UsageError
 from edgeflare.models import (
     AnswerReader,
     DetectorOptions,
-    InputOptions,
     InputSpec,
     OriginalModel,
     RawOutput,
@@ -28,10 +34,8 @@ from edgeflare.models import (
     TensorInfo,
     as_output,
     is_batch_open,
-    known_of,
-    resolve_input,
 )
-from edgeflare.models.image_input import contradiction, options_in_file, scaling_of_range
+from edgeflare.models.image_input import contradiction
 from edgeflare.store.database import decoding
 from edgeflare.types import Issue, Output, Query, Sample, Task
 from edgeflare.words.preflight import sentence
@@ -146,28 +150,12 @@ def resolve_pair(
         chosen_input(config.deployed, model.inputs, whose[1]),
     )
     first, second = chosen[0].tensor, chosen[1].tensor
-    in_files = (
-        options_in_file(original.metadata, str(config.original.path)),
-        options_in_file(model.metadata, str(config.deployed.path)),
+    inferences = (
+        inferred_input(config.original, original.inputs, original.metadata, chosen[0]),
+        inferred_input(config.deployed, model.inputs, model.metadata, chosen[1]),
     )
-    known = (
-        known_of(in_files[0], scaling_of_range(first), InputOptions()),
-        known_of(in_files[1], scaling_of_range(second), InputOptions()),
-    )
-    specs = (
-        resolve_input(
-            first,
-            config.original.input,
-            known_of(known[0], config.deployed.input, known[1]),
-            whose[0],
-        ),
-        resolve_input(
-            second,
-            config.deployed.input,
-            known_of(known[1], config.original.input, known[0]),
-            whose[1],
-        ),
-    )
+    configs = config.original, config.deployed
+    specs, feeds = resolve_inputs(configs, (first, second), inferences)
     check_inputs(*specs)
     original.fix_inputs(chosen[0].given)
     unbatched = _unbatched_outputs(original, specs[0])
@@ -188,13 +176,15 @@ def resolve_pair(
     sides = kind.interfaces(task, config.settings_of(kind), *outputs)
     sides = (
         sides[0]._replace(
-            doubt=contradiction(first, config.original.input, in_files[0], whose[0]),
+            doubt=contradiction(first, config.original.input, inferences[0].in_file, whose[0]),
+            feed=None if feeds[0] is None else feeds[0].told_by(),
             inferred=reason or sides[0].inferred,
             chosen=chosen[0],
         ),
         sides[1]._replace(
-            doubt=contradiction(second, config.deployed.input, in_files[1], whose[1])
+            doubt=contradiction(second, config.deployed.input, inferences[1].in_file, whose[1])
             or other_order(*chosen),
+            feed=None if feeds[1] is None else feeds[1].told_by(),
             chosen=chosen[1],
         ),
     )
@@ -289,6 +279,9 @@ def readers(
     read: list[AnswerReader] = []
     doubts = [side.doubt for side in sides if side.doubt]
     doubts += [side.inferred for side in sides if side.inferred]
+    paths = config.original.path, config.deployed.path
+    notices = [feed_notice(side, path) for side, path in zip(sides, paths, strict=True)]
+    doubts += [notice for notice in notices if notice]
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):

@@ -18,12 +18,12 @@ from edgeflare.campaign.pair.health import UnusableAnswers, unusable_answers
 from edgeflare.campaign.pair.saturation import SEEDS_TRIED, saturated_answers, saturates
 from edgeflare.campaign.settings.config import CampaignConfig, SearchConfig
 from edgeflare.errors import EdgeFlareError
-from edgeflare.models import AnswerReader, OriginalModel
+from edgeflare.models import VALUE_FIELDS, AnswerReader, OriginalModel
 from edgeflare.models.tensors import is_float_file
 from edgeflare.statistics import wilson
 from edgeflare.store import Store
 from edgeflare.triage.agreement import FEWEST_SEEDS, HEALTHY, least_agreement, stacked
-from edgeflare.triage.cause import CORRECTED, Cause
+from edgeflare.triage.cause import CORRECTED, NAME, Cause
 from edgeflare.types import Decision, Issue, Outputs, Seed
 from edgeflare.words import triage as triage_words
 from edgeflare.words.next_steps import in_one_sentence
@@ -40,8 +40,6 @@ OBJECTS_LIMIT = 0.12
 21 to 23 % with another colour order or scaling."""
 _OF_STATEMENTS = ("another-model", "interface", "labels", "preprocessing")
 """Kinds of causes that come of what is stated of the pair: with them its answers can't be compared."""
-_VALUES = ("color", "scale", "mean", "std", "orientation", "clip")
-"""What of a spec decides which values a model gets of an image."""
 _CLEAR = 0.05
 """The margin of a difference of detections that counts as clear: nearer ones come of rounding."""
 _MANY_OBJECTS = 100
@@ -293,7 +291,9 @@ class Preflight:
     def _are_fed_otherwise(self) -> bool:
         """Whether samples enter the two models as other values: one of the statements may be wrong."""
         first, second = (side.spec for side in self.sides)
-        return any(getattr(first, name, None) != getattr(second, name, None) for name in _VALUES)
+        return any(
+            getattr(first, name, None) != getattr(second, name, None) for name in VALUE_FIELDS
+        )
 
     def _is_off(self) -> bool:
         """Whether the answers agree worse than those of healthy pairs of these files do."""
@@ -329,13 +329,13 @@ class Preflight:
         """Triage the pair, store the result, and tell it; return the first cause."""
         from edgeflare.campaign.pair.triage import triage_campaign  # what is shown needs no models
 
-        self.reporter(Stage("triage", "why the models differ"))
+        self.reporter(Stage(NAME, "why the models differ"))
         try:
             found = triage_campaign(self.store, self.config)
         except EdgeFlareError as error:
             self.reporter.notice(triage_words.NOT_LOOKED_FOR.format(error))
             return None
-        self.store.add_result("triage", found)
+        self.store.add_result(NAME, found)
         self.reporter.notice(in_one_sentence(found))
         return next(iter(found.causes), None)
 

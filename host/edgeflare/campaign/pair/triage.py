@@ -9,6 +9,7 @@ import numpy as np
 from edgeflare._internal.files import file_sha256
 from edgeflare._internal.text import names_text
 from edgeflare.answers import kind_named
+from edgeflare.campaign.events import Progress, Stage
 from edgeflare.campaign.pair.inputs import chosen_input
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig, SeedsConfig
@@ -18,7 +19,7 @@ from edgeflare.models import ONE_INPUT, OriginalModel, TensorInfo, spec_from_jso
 from edgeflare.seeds import open_seeds
 from edgeflare.seeds.images import orientation
 from edgeflare.store import SeedRecord, Store
-from edgeflare.triage.cause import Triage
+from edgeflare.triage.cause import NAME, Triage
 from edgeflare.triage.model import ModelFile, real_values
 from edgeflare.triage.pair import DeviceAnswers, PairSeeds
 from edgeflare.triage.process import triage_apart
@@ -53,6 +54,19 @@ def runtime_here(path: Path, runtime: str) -> tuple[str | None, str]:
     except EdgeFlareError as error:
         return None, str(error).removeprefix("original model: ")
     return here, ""
+
+
+def stored_triage(store: Store, config: CampaignConfig, progress: Progress) -> Triage:
+    """Return the newest triage of a campaign; where it has none, run one and store it.
+
+    Raises as `triage_campaign`.
+    """
+    found = store.result(NAME, Triage)
+    if found is None:
+        progress(Stage(NAME, "why the models differ"))
+        found = triage_campaign(store, config)
+        store.add_result(NAME, found)
+    return found
 
 
 def triage_campaign(store: Store, config: CampaignConfig) -> Triage:

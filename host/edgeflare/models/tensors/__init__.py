@@ -10,9 +10,10 @@ from edgeflare.models.tensors.graph import (
 )
 from edgeflare.models.tensors.layers import default_layers, penultimate_layer, pre_activation_layers
 from edgeflare.models.tensors.number_formats import is_float_file
-from edgeflare.models.tensors.open import open_graph
+from edgeflare.models.tensors.open import KERNELS, open_graph, plainest_kernels
 
 __all__ = [
+    "KERNELS",
     "ROUNDING",
     "Grid",
     "ModelGraph",
@@ -23,5 +24,6 @@ __all__ = [
     "is_float_file",
     "open_graph",
     "penultimate_layer",
+    "plainest_kernels",
     "pre_activation_layers",
 ]

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -14,18 +15,6 @@ Values: TypeAlias = NDArray[np.float32]
 """Real values of a tensor, in its shape."""
 SubModel: TypeAlias = Callable[[Sequence[Values]], NDArray[Any]]
 """Computes the raw output from the values of the tensors that it starts at, in their order."""
-
-
-class Operation(NamedTuple):
-    """One operator of a graph: the names of the tensors that it reads and makes.
-
-    `activated`: it ends with an activation function, which is fused into it.
-    """
-
-    kind: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    activated: bool = False
 
 
 class Grid(NamedTuple):
@@ -77,17 +66,20 @@ KEEPING_STATE = frozenset(
 _NORMALISING = frozenset(["BatchNormalization", "Dropout"])
 
 
-class Operator(NamedTuple):
-    """One operator as the file has it: constants are among its `inputs`.
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One operator: the names of the tensors that it reads and makes.
 
-    `attributes` are numbers, texts and lists of these, by the format's own names.
+    `attributes` are numbers, texts and lists of these, by the format's own names. `activated`: it ends
+    with an activation function, which is fused into it.
     """
 
     kind: str
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    activated: bool = False
 
     @property
     def is_in_training_mode(self) -> bool:
@@ -111,7 +103,7 @@ class ModelStructure(ABC):
     @property
     @abstractmethod
     def operators(self) -> Sequence[Operator]:
-        """All operators, in the order in which they run."""
+        """All operators, in the order in which they run; constants are among their inputs."""
 
     @property
     @abstractmethod
@@ -211,7 +203,22 @@ class ModelGraph(ModelStructure):
     """
 
     output: str
-    operations: Sequence[Operation]
+    operations: Sequence[Operator]
+
+    @property
+    @abstractmethod
+    def _weights(self) -> tuple[dict[str, Values], bool]:
+        """The constants as real values, and whether one has a scale for each channel; read once."""
+
+    @property
+    def constants(self) -> dict[str, Values]:
+        """Weights and other constants as real values, by the names that operators read."""
+        return self._weights[0]
+
+    @property
+    def is_per_channel(self) -> bool:
+        """Whether a weight of two axes or more has a scale for each channel."""
+        return self._weights[1]
 
     @property
     def input(self) -> str:
@@ -283,7 +290,7 @@ class ModelGraph(ModelStructure):
 
     def part_after(
         self, names: Collection[str]
-    ) -> tuple[tuple[str, ...], Sequence[Operation]] | None:
+    ) -> tuple[tuple[str, ...], Sequence[Operator]] | None:
         """Return what lies between these tensors and the output, None where they don't suffice.
 
         It is the tensors that it starts at, and the operators in their order. They don't suffice
@@ -313,19 +320,19 @@ def _by_last_axis(values: Values) -> UnitActivations:
 
 
 def of_activations(
-    operations: Iterable[Operation], entering: Collection[str], output: str, whose: str
-) -> tuple[Operation, ...]:
+    operators: Iterable[Operator], entering: Collection[str], output: str, whose: str
+) -> tuple[Operator, ...]:
     """Return operators with the tensors alone that depend on inputs; the others not.
 
     Raises ModelError where the output doesn't.
     """
     reached, kept = set(entering), []
-    for operation in operations:
-        inputs = tuple(name for name in operation.inputs if name in reached)
+    for operator in operators:
+        inputs = tuple(name for name in operator.inputs if name in reached)
         if inputs:
-            outputs = tuple(name for name in operation.outputs if name)
+            outputs = tuple(name for name in operator.outputs if name)
             reached.update(outputs)
-            kept.append(operation._replace(inputs=inputs, outputs=outputs))
+            kept.append(replace(operator, inputs=inputs, outputs=outputs))
     if output not in reached:
         raise ModelError(f"output {output!r} of {whose} does not depend on its input")
     return tuple(kept)

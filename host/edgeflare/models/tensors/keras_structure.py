@@ -16,7 +16,8 @@ from edgeflare.models.tensors.graph import ModelStructure, Operator, Values
 
 _SHOWN = (
     *("activation", "axis", "data_format", "dilation_rate", "epsilon", "filters", "groups"),
-    *("kernel_size", "padding", "pool_size", "reset_after", "strides", "units"),
+    *("kernel_size", "mean", "offset", "padding", "pool_size", "reset_after", "scale", "strides"),
+    *("units", "variance"),
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from edgeflare.errors import UsageError
-from edgeflare.models.tensors.graph import ACTIVATIONS, ROUNDING, ModelGraph, Operation
+from edgeflare.models.tensors.graph import ACTIVATIONS, ROUNDING, ModelGraph, Operator
 
 WEIGHTED = frozenset(
     [
@@ -99,16 +99,16 @@ def pre_activation_layers(graph: ModelGraph) -> tuple[str, ...]:
     return tuple(units)
 
 
-def _readers(graph: ModelGraph) -> dict[str, list[Operation]]:
+def _readers(graph: ModelGraph) -> dict[str, list[Operator]]:
     """Return the operators that read each tensor."""
-    readers: dict[str, list[Operation]] = {}
+    readers: dict[str, list[Operator]] = {}
     for operation in graph.operations:
         for name in operation.inputs:
             readers.setdefault(name, []).append(operation)
     return readers
 
 
-def _product_with_gate(gate: Operation, readers: Mapping[str, Sequence[Operation]]) -> str | None:
+def _product_with_gate(gate: Operator, readers: Mapping[str, Sequence[Operator]]) -> str | None:
     """Return the product of a gate and its own input, None where there is none."""
     if gate.kind not in _GATES:
         return None
@@ -119,7 +119,7 @@ def _product_with_gate(gate: Operation, readers: Mapping[str, Sequence[Operation
     return None
 
 
-def _is_activated(name: str, readers: Mapping[str, Sequence[Operation]]) -> bool:
+def _is_activated(name: str, readers: Mapping[str, Sequence[Operator]]) -> bool:
     """Whether an activation function reads a tensor, or what is only moved, scaled or added to."""
     to_visit, seen = [name], {name}
     while to_visit:
@@ -132,7 +132,7 @@ def _is_activated(name: str, readers: Mapping[str, Sequence[Operation]]) -> bool
     return False
 
 
-def _with_bias(name: str, readers: Mapping[str, Sequence[Operation]]) -> str:
+def _with_bias(name: str, readers: Mapping[str, Sequence[Operator]]) -> str:
     """Return the tensor after the constants that are added to this one or multiplied with it."""
     while True:
         of_it = readers.get(name, ())

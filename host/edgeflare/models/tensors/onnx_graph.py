@@ -18,7 +18,6 @@ from edgeflare.models.tensors.graph import (
     ROUNDING,
     Grid,
     ModelGraph,
-    Operation,
     Operator,
     Probe,
     Probed,
@@ -116,15 +115,7 @@ class OnnxGraph(ModelGraph):
                 raise ModelError(
                     f"{path.name} has an operator with a graph of its own ({node.op_type})"
                 )
-        self.operations = of_activations(
-            (
-                Operation(node.op_type, tuple(node.input), tuple(node.output))
-                for node in self._nodes
-            ),
-            self.inputs,
-            self.output,
-            path.name,
-        )
+        self.operations = of_activations(self.operators, self.inputs, self.output, path.name)
         self.grids = self._read_grids()
         self._reading: tuple[Sequence[str], Any] = ((), None)
 
@@ -148,16 +139,6 @@ class OnnxGraph(ModelGraph):
         ]
 
     @cached_property
-    def constants(self) -> dict[str, Values]:
-        """Weights as real values: integers on a grid under the name of what brings them to floats."""
-        return self._weights[0]
-
-    @cached_property
-    def is_per_channel(self) -> bool:
-        """Whether a weight has a scale for each channel."""
-        return self._weights[1]
-
-    @cached_property
     def formats(self) -> frozenset[str]:
         """The dtypes of weights, of activations where operators quantise them."""
         quantising = any(
@@ -179,6 +160,7 @@ class OnnxGraph(ModelGraph):
 
     @cached_property
     def _weights(self) -> tuple[dict[str, Values], bool]:
+        """Integers on a grid are under the name of what brings them to floats."""
         arrays = {name: self._array(tensor) for name, tensor in self._constants.items()}
         weights = {
             name: array.astype(np.float32)

@@ -1,6 +1,6 @@
-"""Opens a model file as a graph."""
+"""Opens a model file as a graph, and the options of the kernels that compute it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,25 @@ _STRUCTURES: Mapping[str, str] = {
     "torch": "edgeflare.models.tensors.torch_structure:TorchStructure",
     "keras": "edgeflare.models.tensors.keras_structure:KerasStructure",
 }
-_PLAIN: Mapping[str, Mapping[str, Any]] = {
-    "onnx": {"graph_optimization": "none"},
-    "tflite": {"delegate": False},
+_EXACT_INT8 = {"graph_optimization": "extended", "exact_int8": True}
+_WITHOUT_FLOAT = (b"QLinear", b"MatMulInteger", b"ConvInteger", b"QGemm")
+"""Operators of 8 bits, whose products onnxruntime computes exactly only where it may rewrite them."""
+KERNELS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "tflite": ({"kernels": "reference"}, {"delegate": False}),
+    "onnx": ({"graph_optimization": "none"}, _EXACT_INT8),
+    "torch": ({"onednn": False},),
+    "tensorrt": ({"precision": "fp32", "tf32": False},),
 }
+"""Options by which a runtime computes with other kernels than by default, the plainest first."""
+_BY_ITSELF = {"onnx": KERNELS["onnx"][0], "tflite": KERNELS["tflite"][1]}
 """Options with which a runtime runs each operator of a file by itself."""
+
+
+def plainest_kernels(path: Path, runtime: str) -> Mapping[str, Any]:
+    """Return the options with which a runtime computes a file most plainly; {}: none are known."""
+    if runtime == "onnx" and any(name in path.read_bytes() for name in _WITHOUT_FLOAT):
+        return _EXACT_INT8
+    return next(iter(KERNELS.get(runtime, ())), {})
 
 
 def open_graph(
@@ -53,7 +67,7 @@ def open_structure(path: Path, runtime: str, options: Mapping[str, Any]) -> Mode
     reader = {**_READERS, **_STRUCTURES}.get(runtime)
     if reader is None:
         return None
-    opened: ModelStructure = _opened(reader, path, {**options, **_PLAIN.get(runtime, {})}, None)
+    opened: ModelStructure = _opened(reader, path, {**options, **_BY_ITSELF.get(runtime, {})}, None)
     return opened
 
 

@@ -18,7 +18,6 @@ from edgeflare.errors import ModelError, UsageError
 from edgeflare.models.tensors.graph import (
     Grid,
     ModelGraph,
-    Operation,
     Operator,
     SubModel,
     Values,
@@ -26,7 +25,6 @@ from edgeflare.models.tensors.graph import (
     on_grid,
 )
 from edgeflare_agent.runtimes import tflite
-from edgeflare_agent.runtimes.tflite_delegates import DELEGATED
 
 _IDENTIFIER = b"TFL3"
 _INTEGERS = ("int4", "int8", "uint8", "int16")
@@ -79,22 +77,7 @@ class TFLiteGraph(ModelGraph):
             if len(detail["quantization_parameters"]["scales"]) == 1
             and np.dtype(detail["dtype"]).kind in "iu"
         }
-        activated = _fused_activations(self._content)
-        self.operations = of_activations(
-            (
-                Operation(
-                    str(operator["op_name"]),
-                    tuple(self._names.get(index, "") for index in operator["inputs"]),
-                    tuple(self._names.get(index, "") for index in operator["outputs"]),
-                    activated=not activated.isdisjoint(map(int, operator["outputs"])),
-                )
-                for operator in self._reading._get_ops_details()
-                if operator["op_name"] != DELEGATED
-            ),
-            self.inputs,
-            self.output,
-            path.name,
-        )
+        self.operations = of_activations(self.operators, self.inputs, self.output, path.name)
         kept = {*self.inputs, *(name for operator in self.operations for name in operator.outputs)}
         self.layout = [
             (name, tuple(int(n) for n in detail["shape"]), np.dtype(detail["dtype"]))
@@ -117,33 +100,33 @@ class TFLiteGraph(ModelGraph):
     @cached_property
     def operators(self) -> list[Operator]:
         """All operators, with the numbers of their options."""
-        graph = self._model.subgraphs[0]
-        kinds = _names_of(self._schema.BuiltinOperator)
+        model = self._schema.Model.GetRootAsModel(self._content, 0)
+        graph, kinds = model.Subgraphs(0), _names_of(self._schema.BuiltinOperator)
         operators = []
-        for place, operator in enumerate(graph.operators):
-            code = self._model.operatorCodes[operator.opcodeIndex]
-            kind = kinds.get(max(code.builtinCode, code.deprecatedBuiltinCode), "CUSTOM")
+        for place in range(graph.OperatorsLength()):
+            operator = self._schema.OperatorT.InitFromObj(graph.Operators(place))
+            code = model.OperatorCodes(operator.opcodeIndex)
+            kind = kinds.get(max(code.BuiltinCode(), code.DeprecatedBuiltinCode()), "CUSTOM")
+            if kind == "CUSTOM" and code.CustomCode():
+                kind = code.CustomCode().decode()
             options = {} if operator.builtinOptions is None else vars(operator.builtinOptions)
             operators.append(
                 Operator(
                     kind,
                     f"{kind} {place}",
-                    tuple(self._names[index] for index in operator.inputs if index >= 0),
-                    tuple(self._names[index] for index in operator.outputs),
+                    self._named(operator.inputs),
+                    self._named(operator.outputs),
                     {name: value for name, value in options.items() if np.isscalar(value)},
+                    activated=bool(options.get("fusedActivationFunction", 0)),
                 )
             )
         return operators
 
-    @cached_property
-    def constants(self) -> dict[str, Values]:
-        """Weights as real values, under the names that operators read."""
-        return self._weights[0]
-
-    @cached_property
-    def is_per_channel(self) -> bool:
-        """Whether a weight has a scale for each channel."""
-        return self._weights[1]
+    def _named(self, indices: Any) -> tuple[str, ...]:
+        """Return the names of an operator's tensors, without those that it leaves out."""
+        return tuple(
+            self._names[index] for index in (() if indices is None else indices) if index >= 0
+        )
 
     @cached_property
     def formats(self) -> frozenset[str]:
@@ -320,20 +303,6 @@ def _has_grid(tensor: Any) -> bool:
     """Whether a tensor of the schema holds integers that stand for real values."""
     grid = tensor.quantization
     return grid is not None and grid.scale is not None and len(grid.scale) > 0
-
-
-def _fused_activations(content: bytes) -> set[int]:
-    """Return the indices of the tensors that operators make by an activation fused into them."""
-    schema: Any = import_module("ai_edge_litert.schema_py_generated")
-    graph = schema.Model.GetRootAsModel(content, 0).Subgraphs(0)
-    operators = (graph.Operators(place) for place in range(graph.OperatorsLength()))
-    unpacked = (schema.OperatorT.InitFromObj(packed) for packed in operators)
-    return {
-        int(index)
-        for operator in unpacked
-        if getattr(operator.builtinOptions, "fusedActivationFunction", 0)
-        for index in operator.outputs
-    }
 
 
 @contextmanager

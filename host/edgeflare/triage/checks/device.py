@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgeflare.errors import ModelError
+from edgeflare.models.tensors import KERNELS
 from edgeflare.triage.agreement import GAIN, Outputs, least_agreement
 from edgeflare.triage.cause import (
     CORRECTED,
@@ -30,17 +31,6 @@ SAME_FILE, WORSE = 20.0, 3.0
 MATCH, LIKE = 12.0, 6.0
 """What a way must reach against the device's answers, in dB: right ways had 7 to 150, wrong ones less
 than 7; from 6 on it is "most like" where the next way is 6 dB worse."""
-
-
-_KERNELS: Mapping[str, Sequence[Mapping[str, Any]]] = {
-    "tflite": ({"kernels": "reference"}, {"delegate": False}),
-    "onnx": (
-        {"graph_optimization": "none"},
-        {"graph_optimization": "extended", "exact_int8": True},
-    ),
-    "torch": ({"onednn": False},),
-}
-"""Options by which a runtime on this machine computes with other kernels."""
 
 
 def device_answers(pair: Pair) -> Iterator[Cause]:
@@ -134,7 +124,7 @@ def _other_kernels(
 ) -> tuple[float, Mapping[str, Any]] | None:
     """Return the best agreement of the file here with the device's answers by other kernels, and their options."""
     file, tried = pair.deployed.file, []
-    for options in _KERNELS.get(file.runtime, ()):
+    for options in KERNELS.get(file.runtime, ()):
         try:
             model = HostModel(replace(file, options={**file.options, **options}))
         except ModelError:

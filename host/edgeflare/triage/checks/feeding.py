@@ -18,7 +18,7 @@ from edgeflare.triage.agreement import (
     least_agreement,
     stacked,
 )
-from edgeflare.triage.cause import CORRECTED, LIKELY, Cause, Side
+from edgeflare.triage.cause import CORRECTED, LIKELY, REMARK, Cause, Side
 from edgeflare.triage.model import HostModel, stored
 from edgeflare.triage.pair import Pair
 from edgeflare.triage.ways import Way, ways_of
@@ -264,12 +264,9 @@ def _are_alike(first: Values, second: Values) -> bool:
     return any(one.shape == second.shape and np.allclose(one, second, atol=most) for one in turned)
 
 
-def input_range(pair: Pair) -> Iterator[Cause]:
-    """Yield that an integer input cuts off what it is fed, or uses few of its codes.
-
-    It is a calibration on other data where the original, cut off alike, answers as the deployed model.
-    """
-    for place, info in enumerate(pair.deployed.inputs):
+def _codes(pair: Pair) -> Iterator[tuple[int, Grid, dict[str, Any]]]:
+    """Yield the deployed model's integer inputs: place, integers, and how what they are fed fills them."""
+    for place in range(len(pair.deployed.inputs)):
         grid = pair.deployed.grid_of_input(place)
         if grid is None or grid.scale <= 0:
             continue
@@ -280,15 +277,31 @@ def input_range(pair: Pair) -> Iterator[Cause]:
         outside = float(((values < least - grid.scale) | (values > largest + grid.scale)).mean())
         low, high = float(values.min()), float(values.max())
         used = (min(high, largest) - max(low, least)) / (largest - least)
-        evidence = {"range": (least, largest), "fed": (low, high), "cut_off": outside, "used": used}
+        fed = {"range": (least, largest), "fed": (low, high), "cut_off": outside, "used": used}
+        yield place, grid, fed
+
+
+def few_codes(pair: Pair) -> Iterator[Cause]:
+    """Yield integer inputs that are fed a small part of their range: a remark where the pair agrees."""
+    for place, _, evidence in _codes(pair):
+        if evidence["cut_off"] < _CUT_OFF and evidence["used"] <= _USED:
+            yield Cause(
+                *("input-range", "few-codes", "read", LIKELY if pair.is_off else REMARK),
+                names=(pair.deployed.inputs[place].name,),
+                evidence=evidence,
+                gain=5,
+                is_remark=not pair.is_off,
+            )
+
+
+def input_range(pair: Pair) -> Iterator[Cause]:
+    """Yield that an integer input cuts off what it is fed.
+
+    It is a calibration on other data where the original, cut off alike, answers as the deployed model.
+    """
+    for place, grid, evidence in _codes(pair):
+        outside = evidence["cut_off"]
         if outside < _CUT_OFF:
-            if used <= _USED:
-                yield Cause(
-                    *("input-range", "few-codes", "read", LIKELY),
-                    names=(info.name,),
-                    evidence=evidence,
-                    gain=5,
-                )
             continue
         agreement = _cut_off_alike(pair, place, grid) if fed_alike(pair) else -np.inf
         gain = agreement - pair.agreement
@@ -300,7 +313,7 @@ def input_range(pair: Pair) -> Iterator[Cause]:
             "input-cut-off",
             "corrected" if corrected else "read",
             CORRECTED if corrected else weak,
-            names=(info.name,),
+            names=(pair.deployed.inputs[place].name,),
             evidence=evidence | {"agreement": agreement, "stated": pair.agreement},
             gain=gain if corrected else 5,
         )

@@ -6,6 +6,8 @@ from typing import cast
 import numpy as np
 
 from edgeflare.models import InputSpec
+from edgeflare.models.inferred_input import alike
+from edgeflare.models.usual_inputs import values_of, values_text
 from edgeflare.triage.agreement import by_seed
 from edgeflare.triage.cause import IGNORED, REMARK, Cause
 from edgeflare.triage.checks.usable import close
@@ -49,6 +51,41 @@ def _changed_by(pair: Pair, model: HostModel, place: int) -> int:
         tensors[place] = pair.tensors(model, following)[place]
         changed += not close(before, model.run(tensors))
     return changed
+
+
+def statements(pair: Pair) -> Iterator[Cause]:
+    """Yield as remarks what is stated of a model's input and isn't what its file tells."""
+    for model in pair.models:
+        spec, told = model.spec, model.inference.known
+        if not isinstance(spec, InputSpec) or told is None or not told.options.has_scaling:
+            continue
+        if alike(values_of(spec), told.options):
+            continue
+        inside = told.source == "first-operators"
+        options = told.options.model_dump(
+            include={"scale", "mean", "std", "color"}, exclude_none=True
+        )
+        change = {
+            name: ",".join(f"{number:.9g}" for number in value)
+            if isinstance(value, tuple)
+            else str(value)
+            for name, value in options.items()
+        }
+        yield Cause(
+            "preprocessing",
+            "normalises-inside" if inside else "contradicts-file",
+            "read",
+            REMARK + 0.1,
+            side="original" if model.side == "original" else "deployed",
+            names=told.names if inside else (),
+            evidence={
+                "stated": values_text(values_of(spec)),
+                "told": values_text(told.options),
+                **told.told_by(),
+            },
+            change=change,
+            is_remark=True,
+        )
 
 
 def resize_rule(pair: Pair) -> Iterator[Cause]:

@@ -1,0 +1,222 @@
+"""How images enter the original, told by labelled seeds where nothing else tells."""
+
+import math
+from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeflare._internal.text import percent_text
+from edgeflare.answers.interface import ModelInterface
+from edgeflare.campaign.fleet import Fleet
+from edgeflare.campaign.pair.inputs import chosen_input, inferred_input, seed_rows
+from edgeflare.campaign.pair.model_pair import resolve_pair
+from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.errors import InferenceFailedError, ModelError, UsageError
+from edgeflare.models import InputOptions, InputSpec, OriginalModel
+from edgeflare.models.image_input import UnknownScalingError
+from edgeflare.models.inferred_input import Inference, alike
+from edgeflare.models.input_metadata import InferredInput
+from edgeflare.models.usual_inputs import usual_ways, values_of, values_text
+from edgeflare.seeds import SeedSource
+from edgeflare.types import Query, SeedInput, with_row
+from edgeflare.words.inputs import TOLD_BY, pixels_words
+
+_READ, _MOST, _FEWEST = 1000, 120, 16
+"""Seeds that are read, the most that are asked about, and the fewest labelled ones that tell anything."""
+_PARTS = (16, 32, 64, _MOST)
+"""So many seeds are asked about before ways that are surely worse are left out."""
+_LEAST_RIGHT = 0.5
+_SHOWN = 4
+
+
+class LabelledFeed(NamedTuple):
+    """A configuration that states the scaling which labels tell, and what they say."""
+
+    config: CampaignConfig
+    told_by: InferredInput
+
+
+class UndecidedFeed(NamedTuple):
+    """Ways that so many labelled seeds don't tell apart, each with the share of them that is right.
+
+    None, of all that were `tried`, where the original is right on fewer than half in each.
+    """
+
+    labelled: int
+    tried: int
+    ways: Sequence[tuple[float, InputOptions]] = ()
+
+
+def resolved_pair(
+    config: CampaignConfig, original: OriginalModel, fleet: Fleet, source: SeedSource | None
+) -> tuple[CampaignConfig, tuple[ModelInterface, ModelInterface]]:
+    """Return both models' interfaces as `resolve_pair`, and a configuration that states what labels told.
+
+    Where nothing else tells how the original is fed, labelled seeds of the `source` may. Raises as
+    `resolve_pair` where they don't.
+    """
+    try:
+        return config, resolve_pair(config, original, fleet)
+    except UnknownScalingError as error:
+        labelled = None if source is None else feed_by_labels(config, original, fleet, source)
+        if not isinstance(labelled, LabelledFeed):
+            clause = TOLD_BY if labelled is None else _undecided_clause(labelled)
+            raise UnknownScalingError(f"{error}; {clause}") from None
+    sides = resolve_pair(labelled.config, original, fleet)
+    return labelled.config, (sides[0]._replace(feed=labelled.told_by.told_by()), sides[1])
+
+
+def _undecided_clause(found: UndecidedFeed) -> str:
+    if not found.ways:
+        return (
+            f"fed in none of {found.tried} usual ways the original is right on half of "
+            f"{found.labelled} labelled seeds: look at the labels; the training code tells how it is fed"
+        )
+    ways = (
+        f"{pixels_words(values_text(options))} ({percent_text(right)} right)"
+        for right, options in found.ways[:_SHOWN]
+    )
+    more = len(found.ways) - _SHOWN
+    return (
+        f"{found.labelled} labelled seeds don't tell these apart: {', '.join(ways)}"
+        + (f", {more} more" if more > 0 else "")
+        + "; the training code tells"
+    )
+
+
+def feed_by_labels(
+    config: CampaignConfig, original: OriginalModel, fleet: Fleet, source: SeedSource
+) -> LabelledFeed | UndecidedFeed | None:
+    """Return the scaling in which the original is right where it isn't in any other; None: no labels tell.
+
+    By McNemar, among the usual ones in both colour orders, and what the files tell. Where some aren't told
+    apart, that which the files tell or the integers behind an input were calibrated for counts, if it is
+    as right as the best. The device isn't asked.
+    """
+    if config.original.input.has_scaling:
+        return None  # it is the deployed model's that isn't known
+    filled = _stating(config, InputOptions(scale="1/255"))
+    try:
+        sides = resolve_pair(filled, original, fleet)
+    except UsageError:
+        return None
+    side = sides[0]
+    if not isinstance(side.spec, InputSpec) or not side.kind.has_classes or side.classes < 2:
+        return None
+    seeds = _labelled(source, config.search.seed)
+    labels = np.array([seed.label for seed in seeds])
+    if len(seeds) < _FEWEST or len(set(labels.tolist())) < 2 or labels.max() >= side.classes:
+        return None
+    rows = seed_rows(sides, [seed.id for seed in seeds])
+    samples = [with_row(seed.sample, rows.get(seed.id)) for seed in seeds]
+    size = seeds[0].sample.shape[:2]
+    inferences = _inferences(config, original, fleet)
+    behind = [inference.behind for inference in inferences if inference.behind is not None]
+    hints = [feed.options for feed in (*inferences[0].candidates, *behind)]
+    ways = usual_ways(side.spec, side.spec, (size[0], size[1]), placed=False)
+    for options in hints:
+        if not any(alike(values_of(way), options) for way in ways):
+            ways.append(_fed_so(side.spec, options))
+    tried = _Tried(original, side, samples, labels)
+    undecided = tried.best(ways)
+    fitting = undecided
+    if len(undecided) > 1:
+        fitting = [
+            way
+            for way in undecided
+            if any(alike(values_of(way), options) for options in hints)
+            and tried.count(way) >= tried.count(undecided[0]) - 1
+        ]
+    if len(fitting) != 1:
+        shares = [(tried.count(way) / tried.asked, values_of(way)) for way in undecided]
+        return UndecidedFeed(tried.asked if shares else len(seeds), len(ways), shares)
+    told = f"{tried.count(fitting[0])} of {tried.asked} right"
+    options = values_of(fitting[0])
+    return LabelledFeed(_stating(config, options), InferredInput("labels", options, (told,)))
+
+
+def _fed_so(spec: InputSpec, options: InputOptions) -> InputSpec:
+    scale, mean, std = options.factors
+    return spec._replace(scale=scale, mean=mean, std=std, color=options.color or spec.color)
+
+
+def _inferences(
+    config: CampaignConfig, original: OriginalModel, fleet: Fleet
+) -> tuple[Inference, Inference]:
+    model = fleet.sessions[0].model
+    first = chosen_input(config.original, original.inputs, "the original model")
+    second = chosen_input(config.deployed, model.inputs, "the deployed model")
+    return (
+        inferred_input(config.original, original.inputs, original.metadata, first),
+        inferred_input(config.deployed, model.inputs, model.metadata, second),
+    )
+
+
+def _stating(config: CampaignConfig, options: InputOptions) -> CampaignConfig:
+    """Return a configuration that states this for the original."""
+    stated = config.original.input.model_dump(exclude_none=True)
+    scaled = InputOptions.model_validate({**options.model_dump(exclude_none=True), **stated})
+    original = config.original.model_copy(update={"input": scaled})
+    return config.model_copy(update={"original": original})
+
+
+def _labelled(source: SeedSource, seed: int) -> list[SeedInput]:
+    """Return at most so many labelled seeds of the first ones, drawn at random."""
+    labelled = [one for one in islice(source, _READ) if one.label is not None]
+    drawn = np.random.default_rng(seed).permutation(len(labelled))[:_MOST]
+    return [labelled[int(place)] for place in drawn]
+
+
+class _Tried:
+    """What the original decides in ways of feeding it, on the first `asked` seeds."""
+
+    def __init__(
+        self,
+        original: OriginalModel,
+        side: ModelInterface,
+        samples: Sequence[Query],
+        labels: NDArray[np.int64],
+    ) -> None:
+        self._original, self._side = original, side
+        self._samples, self._labels = samples, labels
+        self._right: dict[InputSpec, list[bool]] = {}
+        self.asked = 0
+
+    def count(self, way: InputSpec) -> int:
+        """Return on how many seeds the original is right in a way."""
+        return sum(self._right[way][: self.asked])
+
+    def best(self, ways: Sequence[InputSpec]) -> list[InputSpec]:
+        """Return the ways that none is surely better than, the best first; none where all are bad."""
+        kept = list(ways)
+        for self.asked in sorted({min(part, len(self._samples)) for part in _PARTS}):
+            for way in kept:
+                self._ask(way)
+            kept.sort(key=lambda way: -self.count(way))
+            kept = [way for way in kept if not self._is_worse(way, kept[0])]
+            if len(kept) == 1:
+                break
+        return kept if self.count(kept[0]) >= _LEAST_RIGHT * self.asked else []
+
+    def _is_worse(self, way: InputSpec, best: InputSpec) -> bool:
+        pairs = list(zip(self._right[best], self._right[way], strict=True))
+        won, lost = pairs.count((True, False)), pairs.count((False, True))
+        return won - lost >= 3 + 2 * math.sqrt(won + lost)
+
+    def _ask(self, way: InputSpec) -> None:
+        """Ask about the first seeds in a way, as far as that isn't known."""
+        right = self._right.setdefault(way, [])
+        for place in range(len(right), self.asked):
+            right.append(self._decided(way, self._samples[place]) == self._labels[place])
+
+    def _decided(self, way: InputSpec, sample: Query) -> int:
+        try:
+            raw = self._original.raw(sample, way)
+        except (InferenceFailedError, ModelError):
+            return -1
+        values = np.asarray(raw[0] if isinstance(raw, tuple) else raw, np.float64).reshape(-1)
+        is_usable = values.size == self._side.classes and np.isfinite(values).all()
+        return int(values.argmax()) if is_usable else -1
