@@ -47,6 +47,7 @@ _UNLIKE = (
 """Parts of the names of operators none of which does what another does."""
 _OTHERWISE = ("differ", "other-order", "unrelated")
 _AVERAGES = {"average": "mean", "avg": "mean"}
+_NEUTRAL = {"pads": 0, "strides": 1, "dilations": 1, "output_padding": 0}
 _MOST_AXES = 5
 _DEPTH = 5
 _SHOWN = 3
@@ -417,10 +418,17 @@ def _original_there(
         unequal = {
             name: (there.attributes.get(name), operator.attributes.get(name))
             for name in names
-            if there.attributes.get(name) != operator.attributes.get(name)
+            if not _are_equal(name, there.attributes.get(name), operator.attributes.get(name))
         }
         evidence["attributes"] = dict(list(unequal.items())[:_SHOWN])
     return evidence | _weights_there(pair, first, second, there, operator)
+
+
+def _are_equal(name: str, first: Any, second: Any) -> bool:
+    """Whether an attribute says the same; of ONNX's lists one that is left out says what changes nothing."""
+    if (first is None or second is None) and name in _NEUTRAL:
+        return set(first or second or ()) <= {_NEUTRAL[name]}
+    return bool(first == second)
 
 
 def _family(kind: str) -> str:
@@ -509,7 +517,7 @@ def _are_unrelated(original: NDArray[np.float32], deployed: NDArray[np.float32])
     spread = both.std(axis=1)
     if both.shape[1] < _FEWEST_WEIGHTS or not 1 / 3 < (spread[1] + 1e-20) / (spread[0] + 1e-20) < 3:
         return False
-    return abs(float(np.corrcoef(both)[0, 1])) < _UNRELATED
+    return abs(float(np.asarray(np.corrcoef(both))[0, 1])) < _UNRELATED
 
 
 def _step(weights: NDArray[np.float32]) -> float:
