@@ -1,10 +1,10 @@
 """The figures of a bench of everyday faults: how often the first answer is right, by what, and false alarms."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from edgeflare.statistics import bootstrap_interval, median, upper_bound
-from edgeflare_bench.everyday.suite import EverydayBench, Told
+from edgeflare_bench.everyday.suite import EverydayBench, FirstAnswer
 
 PROVED = ("corrected", "located")
 ALL = "all"
@@ -49,50 +49,56 @@ class Costs(NamedTuple):
     calls: tuple[float, float, float]
 
 
-def faults_of(bench: EverydayBench) -> list[Told]:
+_Value = Callable[[FirstAnswer], str]
+_GROUPS: Mapping[str, _Value] = {
+    "": lambda _: ALL,
+    "answers": lambda fault: "of a device" if fault.is_device else "of files alone",
+    "expected": lambda fault: fault.expected[0],
+    "side": lambda fault: fault.sides[0] if len(fault.sides) == 1 else "",
+    "tool chain": lambda fault: fault.tool_chain,
+    "original": lambda fault: fault.original,
+    "origin": lambda fault: "outsiders' reports" if fault.report else "",
+    "fault": lambda fault: fault.fault,
+}
+
+
+def faults_of(bench: EverydayBench) -> list[FirstAnswer]:
     """Return the faults that count: those with a witness."""
-    return [one for one in bench.told if one.fault and not one.without]
+    return [answer for answer in bench.results if answer.fault and not answer.without]
+
+
+def _grouped(faults: Sequence[FirstAnswer], by: str) -> Mapping[str, list[FirstAnswer]]:
+    values = sorted({_GROUPS[by](fault) for fault in faults} - {""})
+    return {value: [fault for fault in faults if _GROUPS[by](fault) == value] for value in values}
 
 
 def fault_rows(bench: EverydayBench) -> Iterator[FaultRow]:
     """Yield the figures of all faults, then those of each expected kind, original, tool chain and origin."""
     faults = faults_of(bench)
-    ways: dict[str, Callable[[Told], str]] = {
-        "": lambda _: ALL,
-        "answers": lambda one: "of a device" if one.is_device else "of files alone",
-        "expected": lambda one: one.expected[0],
-        "side": lambda one: one.sides[0] if len(one.sides) == 1 else "",
-        "tool chain": lambda one: one.tool_chain,
-        "original": lambda one: one.original,
-        "origin": lambda one: "outsiders' reports" if one.report else "",
-        "fault": lambda one: one.fault,
-    }
-    for by, value_of in ways.items():
-        for value in sorted({value_of(one) for one in faults} - {""}):
-            yield _row(by, value, [one for one in faults if value_of(one) == value])
+    for by in _GROUPS:
+        for value, group in _grouped(faults, by).items():
+            yield _row(by, value, group)
 
 
-def _row(by: str, value: str, faults: Sequence[Told]) -> FaultRow:
-    right = [one for one in faults if one.is_right]
-    proved = [one for one in faults if one.first is not None and one.first["proof"] in PROVED]
-    tried = [one for one in faults if one.mended]
+def _row(by: str, value: str, faults: Sequence[FirstAnswer]) -> FaultRow:
+    proved = [
+        fault for fault in faults if fault.first is not None and fault.first["proof"] in PROVED
+    ]
+    tried = [fault for fault in faults if fault.mended]
     bounds = _bounds(faults) if not by or by == "answers" else (None, None)
     return FaultRow(
-        *(by, value, len(faults), sum(one.is_kind_right for one in faults), len(right)),
-        *(len(proved), sum(one.is_right for one in proved)),
-        *(sum(one.mended in ("mended", "proved") for one in tried), len(tried), *bounds),
+        *(by, value, len(faults), sum(fault.is_kind_right for fault in faults)),
+        *(sum(fault.is_right for fault in faults), len(proved)),
+        sum(fault.is_right for fault in proved),
+        *(sum(fault.mended != "not" for fault in tried), len(tried), *bounds),
     )
 
 
-def _bounds(faults: Sequence[Told]) -> tuple[float, float]:
+def _bounds(faults: Sequence[FirstAnswer]) -> tuple[float, float]:
     """Return the wider bootstrap interval of the share right: over originals, and over kinds of fault."""
-    ways: Sequence[Callable[[Told], str]] = (lambda one: one.original, lambda one: one.fault)
     groups = [
-        [
-            [float(one.is_right) for one in faults if way(one) == value]
-            for value in sorted(set(map(way, faults)))
-        ]
-        for way in ways
+        [[float(fault.is_right) for fault in group] for group in _grouped(faults, by).values()]
+        for by in ("original", "fault")
     ]
     lows, highs = zip(*map(bootstrap_interval, groups), strict=True)
     return min(lows), max(highs)
@@ -101,22 +107,26 @@ def _bounds(faults: Sequence[Told]) -> tuple[float, float]:
 def healthy_rows(bench: EverydayBench) -> Iterator[HealthyRow]:
     """Yield the false alarms on all healthy pairs, then by tool chain; on devices' answers apart."""
     for is_device in (False, True):
-        healthy = [one for one in bench.told if not one.fault and one.is_device == is_device]
-        chains = sorted({one.tool_chain for one in healthy})
+        healthy = [
+            answer for answer in bench.results if not answer.fault and answer.is_device == is_device
+        ]
+        chains = sorted({answer.tool_chain for answer in healthy})
         for chain in [ALL, *chains] if healthy else []:
-            own = [one for one in healthy if chain in (ALL, one.tool_chain)]
-            alarms = sum(not one.is_right for one in own)
+            own = [answer for answer in healthy if chain in (ALL, answer.tool_chain)]
+            alarms = sum(not answer.is_right for answer in own)
             yield HealthyRow(chain, is_device, len(own), alarms, upper_bound(alarms, len(own)))
 
 
 def costs(bench: EverydayBench) -> Costs | None:
     """Return what triages cost; None where there was none."""
-    done = [one for one in bench.told if one.calls]
-    if not done:
+    triaged = [answer for answer in bench.results if answer.calls]
+    if not triaged:
         return None
 
     def spread(values: Sequence[float]) -> tuple[float, float, float]:
         ordered = sorted(values)
         return median(ordered) or 0.0, ordered[int(0.9 * (len(ordered) - 1))], ordered[-1]
 
-    return Costs(spread([one.seconds for one in done]), spread([one.calls for one in done]))
+    return Costs(
+        spread([answer.seconds for answer in triaged]), spread([answer.calls for answer in triaged])
+    )

@@ -571,9 +571,8 @@ def noise(edit: GraphEdit, rng: Generator) -> Names:
     return (tensor, "RandomNormalLike")
 
 
-def empty_last(edit: GraphEdit, rng: Generator) -> Names:
+def empty_last(edit: GraphEdit, _rng: Generator) -> Names:
     """The last layer's weights are empty: one answer for all inputs."""
-    del rng
     node = weighted(edit)[-1]
     return set_weights(edit, node, np.zeros_like)
 

@@ -88,14 +88,14 @@ def built_pairs(folder: Path) -> list[BuiltPair]:
     return [BuiltPair(**json.loads(line)) for line in lines]
 
 
-def healthy_pairs(folder: Path) -> list[EverydayPair]:
-    """Return the healthy pairs that were built in a folder."""
-    originals: dict[str, EverydayOriginal] = {}
+def healthy_pairs(folder: Path, names: Sequence[str] = tuple(PLANS)) -> list[EverydayPair]:
+    """Return the healthy pairs of some originals that were built in a folder."""
     chains = {chain.name: chain for chain in TOOL_CHAINS}
+    originals: dict[str, EverydayOriginal] = {}
     pairs = []
     for built in built_pairs(folder):
-        if built.is_healthy:
-            of, chain, variant = built.name.split("/")
+        of, chain, variant = built.name.split("/")
+        if built.is_healthy and of in names:
             if of not in originals:
                 originals[of] = open_everyday(of, folder / "originals")
             pairs.append(_pair(originals[of], chains[chain], variant, folder))

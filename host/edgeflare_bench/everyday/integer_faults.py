@@ -224,15 +224,17 @@ def overflow(original: EverydayOriginal, rng: Generator) -> Planted:
     node = pick(rng, hidden(edit, "Conv", "Gemm", "MatMul"), "hidden layer")
     factor = float(rng.choice([300.0, 800.0]))
     names = place_of(edit, node)
+    beyond: list[str] = []
 
     def large(tensor: str) -> str:
         for kind in ("Mul", "Mul", "Div", "Div"):
-            tensor = edit.add(kind, tensor, edit.constant(factor))
+            beyond.append(edit.add(kind, tensor, edit.constant(factor)))
+            tensor = beyond[-1]
         return tensor
 
     rewire(edit, node.output[0], large)
     float_model = edit.finish()
-    return Planted(in_half_precision(float_model), float_model, names)
+    return Planted(in_half_precision(float_model), float_model, (*names, *beyond[:-1]))
 
 
 def silent_overflow(original: EverydayOriginal, rng: Generator) -> Planted:

@@ -49,36 +49,31 @@ def _without(stated: Statement, *names: str) -> dict[str, str]:
     return {name: value for name, value in stated.items() if name not in names}
 
 
-def other_colours(stated: Statement, rng: Generator) -> dict[str, str]:
+def other_colours(stated: Statement, _rng: Generator) -> dict[str, str]:
     """Blue and red are exchanged."""
-    del rng
     changed = _only(stated, _is_image(stated), "no colours")
     return {**changed, "color": "RGB" if stated.get("color") == "BGR" else "BGR"}
 
 
-def no_normalisation(stated: Statement, rng: Generator) -> dict[str, str]:
+def no_normalisation(stated: Statement, _rng: Generator) -> dict[str, str]:
     """Mean and deviation are left out."""
-    del rng
     changed = _without(_only(stated, "mean" in stated, "no mean"), "mean", "std")
     return {"scale": "1", **changed} if _is_image(stated) else changed
 
 
-def no_deviation(stated: Statement, rng: Generator) -> dict[str, str]:
+def no_deviation(stated: Statement, _rng: Generator) -> dict[str, str]:
     """The mean is taken off, and nothing is divided by the deviation."""
-    del rng
     return _without(_only(stated, "std" in stated, "no deviation"), "std")
 
 
-def other_unit(stated: Statement, rng: Generator) -> dict[str, str]:
+def other_unit(stated: Statement, _rng: Generator) -> dict[str, str]:
     """Pixels in 0 to 255 for 0 to 1, or the other way round."""
-    del rng
     changed = _only(stated, _is_image(stated) and "mean" not in stated, "a mean")
     return {**changed, "scale": "1" if stated.get("scale") == "1/255" else "1/255"}
 
 
-def other_range(stated: Statement, rng: Generator) -> dict[str, str]:
+def other_range(stated: Statement, _rng: Generator) -> dict[str, str]:
     """-1 to 1 for 0 to 1, or the other way round."""
-    del rng
     changed = _only(stated, _is_image(stated), "no image")
     unit = _without(changed, "mean", "std") | {"scale": "1/255"}
     is_unit = stated.get("scale") == "1/255" and "mean" not in stated
@@ -99,9 +94,8 @@ def of_other_data(stated: Statement, rng: Generator) -> dict[str, str]:
     return {**changed, "scale": scale, "mean": mean, "std": std}
 
 
-def mean_in_other_order(stated: Statement, rng: Generator) -> dict[str, str]:
+def mean_in_other_order(stated: Statement, _rng: Generator) -> dict[str, str]:
     """Mean and deviation are those of blue, green and red."""
-    del rng
     mean = stated.get("mean", "").split(",")
     changed = _only(stated, len(set(mean)) > 1, "one mean for all channels")
     for name in ("mean", "std"):
@@ -110,9 +104,8 @@ def mean_in_other_order(stated: Statement, rng: Generator) -> dict[str, str]:
     return changed
 
 
-def normalised_twice(stated: Statement, rng: Generator) -> dict[str, str]:
+def normalised_twice(stated: Statement, _rng: Generator) -> dict[str, str]:
     """What is normalised already is normalised once more."""
-    del rng
     changed = _only(stated, _is_image(stated), "no image")
     if "mean" not in stated:
         changed["scale"] = {"1/255": "1/65025"}.get(stated.get("scale", ""), "1/255")
@@ -168,8 +161,7 @@ def other_loudness(stated: Statement, rng: Generator) -> dict[str, str]:
 def restated(change: Restate, side: Side) -> Plant:
     """Return the fault of a side whose input is prepared otherwise."""
 
-    def plant(original: EverydayOriginal, chain: Chain, rng: Generator) -> Planted:
-        del chain
+    def plant(original: EverydayOriginal, _chain: Chain, rng: Generator) -> Planted:
         stated = change(original.input, rng)
         labels = None if side == "both" or rng.random() < _LABELLED else ()
         if side == "both" and not original.labels:
@@ -190,8 +182,7 @@ def restated(change: Restate, side: Side) -> Plant:
 def pictured(picture: str) -> Plant:
     """Return the fault of a device that prepares a picture otherwise, see `evaluation`."""
 
-    def plant(original: EverydayOriginal, chain: Chain, rng: Generator) -> Planted:
-        del chain, rng
+    def plant(original: EverydayOriginal, _chain: Chain, _rng: Generator) -> Planted:
         _only(original.input, _is_image(original.input), "no image")
         sizes = {one.shape[:2] for one in original.samples}
         if picture in ("letterbox", "crop") and "resize" not in original.input:
@@ -204,9 +195,8 @@ def pictured(picture: str) -> Plant:
     return plant
 
 
-def normalised_in_file(original: EverydayOriginal, chain: Chain, rng: Generator) -> Planted:
+def normalised_in_file(original: EverydayOriginal, chain: Chain, _rng: Generator) -> Planted:
     """The deployed file normalises, and is fed what is normalised already, as its statement says."""
-    del rng
     stated = original.input
     _only(stated, _is_image(stated) and "mean" in stated, "no mean")
     edit = GraphEdit(original.model)
@@ -258,9 +248,8 @@ def _reshaped(edit: GraphEdit, name: str, shape: Sequence[int]) -> None:
     output.CopyFrom(info)
 
 
-def outputs_exchanged(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def outputs_exchanged(edit: GraphEdit, _original: EverydayOriginal, _rng: Generator) -> Names:
     """Two outputs come in the other order."""
-    del original, rng
     outputs = edit.model.graph.output
     if len(outputs) < 2:
         raise Inapplicable("one output")
@@ -270,9 +259,8 @@ def outputs_exchanged(edit: GraphEdit, original: EverydayOriginal, rng: Generato
     return tuple(one.name for one in infos)
 
 
-def inputs_exchanged(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def inputs_exchanged(edit: GraphEdit, _original: EverydayOriginal, _rng: Generator) -> Names:
     """Two inputs have each other's names."""
-    del original, rng
     inputs = edit.model.graph.input
     if len(inputs) < 2:
         raise Inapplicable("one input")
@@ -315,9 +303,8 @@ def background_class(edit: GraphEdit, original: EverydayOriginal, rng: Generator
     return ()
 
 
-def softmax_or_logits(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def softmax_or_logits(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Logits for probabilities, or the other way round."""
-    del rng
     name, _ = _scores(edit, original)
     last = next(one for one in edit.nodes if name in one.output)
     if last.op_type == "Softmax":
@@ -328,9 +315,8 @@ def softmax_or_logits(edit: GraphEdit, original: EverydayOriginal, rng: Generato
     return ()
 
 
-def logarithms(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def logarithms(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Logarithms of the probabilities."""
-    del rng
     name, _ = _scores(edit, original)
     last = next(one for one in edit.nodes if name in one.output)
     if last.op_type == "Softmax":
@@ -340,9 +326,8 @@ def logarithms(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> N
     return ()
 
 
-def sigmoid_for_softmax(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def sigmoid_for_softmax(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Each class has a sigmoid of its own in place of one softmax."""
-    del rng
     name, _ = _scores(edit, original)
     last = next(one for one in edit.nodes if name in one.output)
     if last.op_type != "Softmax":
@@ -358,9 +343,8 @@ def _boxes(edit: GraphEdit, original: EverydayOriginal) -> str:
     return str(edit.model.graph.output[0].name)
 
 
-def box_corners(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def box_corners(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Corners for centre and size."""
-    del rng
     name = _boxes(edit, original)
     count = tensor_shapes(edit)[name][-1]
     matrix = np.eye(count, dtype=np.float32)
@@ -380,9 +364,8 @@ def box_pixels(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> N
     return (name,)
 
 
-def box_order(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def box_order(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Coordinates as y, x for x, y."""
-    del rng
     name = _boxes(edit, original)
     count = tensor_shapes(edit)[name][-1]
     order = [1, 0, 3, 2, *range(4, count)]
@@ -390,9 +373,8 @@ def box_order(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Na
     return (name,)
 
 
-def other_axes(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def other_axes(edit: GraphEdit, _original: EverydayOriginal, _rng: Generator) -> Names:
     """An output has its axes in another order."""
-    del original, rng
     name = next(
         (one.name for one in edit.model.graph.output if len(tensor_shapes(edit)[one.name]) > 2),
         "",
@@ -406,18 +388,16 @@ def other_axes(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> N
     return (name,)
 
 
-def other_units(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def other_units(edit: GraphEdit, _original: EverydayOriginal, rng: Generator) -> Names:
     """An output is in per cent, or in 0 to 255."""
-    del original
     name = pick(rng, [one.name for one in edit.model.graph.output], "output")
     factor = edit.constant(float(rng.choice([100.0, 255.0, 0.01])))
     rewire(edit, name, lambda one: edit.add("Mul", one, factor))
     return (name,)
 
 
-def normalised_length(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
+def normalised_length(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """A vector whose length was 1 has the length that the layer before gave it."""
-    del rng
     if original.task != "embedding":
         raise Inapplicable("no vector")
     name = edit.model.graph.output[0].name
@@ -467,8 +447,7 @@ OUTPUTS: Mapping[str, Plant] = {
 def relabelled(order: Callable[[int, Generator], Any]) -> Plant:
     """Return the fault of labels of another list: class c is called `order(count, rng)[c]`."""
 
-    def plant(original: EverydayOriginal, chain: Chain, rng: Generator) -> Planted:
-        del chain
+    def plant(original: EverydayOriginal, _chain: Chain, rng: Generator) -> Planted:
         if not original.labels:
             raise Inapplicable("no labels")
         count = tensor_shapes(GraphEdit(original.model))[original.model.graph.output[0].name][-1]
@@ -478,9 +457,8 @@ def relabelled(order: Callable[[int, Generator], Any]) -> Plant:
     return plant
 
 
-def one_more(count: int, rng: Generator) -> Any:
+def one_more(count: int, _rng: Generator) -> Any:
     """Labels begin at 1, or the first stands for the background."""
-    del rng
     return np.arange(1, count + 1)
 
 

@@ -1,27 +1,18 @@
-"""The fault suite's bench: its folder, what is evaluated, and what is kept of each model.
+"""The fault suite's bench: what is evaluated, and what is kept of each model."""
 
-A model that was evaluated is a line of ``results.jsonl``, so that an interrupted bench goes on.
-"""
-
-import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
-from edgeflare._internal.files import check_regular, read_regular
-from edgeflare._internal.flags import problems_of
 from edgeflare._internal.records import JsonRecord
-from edgeflare.campaign.batch import check_free, description, opened_folder, write_description
 from edgeflare.campaign.settings.models import Section
 from edgeflare.errors import UsageError
-from edgeflare.store import CampaignLock
-from edgeflare.store.database import translate_errors
 from edgeflare_bench.faults.catalogue import Draw, Size, draws, faulty_model, is_reserved
 from edgeflare_bench.faults.evaluation import (
     FEW_QUERIES,
@@ -36,6 +27,7 @@ from edgeflare_bench.faults.graph_edit import Inapplicable
 from edgeflare_bench.faults.healthy import Healthy, healthy_models
 from edgeflare_bench.faults.originals import ORIGINALS, Original, open_original
 from edgeflare_bench.faults.witness import find_witness
+from edgeflare_bench.planted_bench import PlantedBench, Watch, suite_of
 from edgeflare_bench.suite import SuiteAbout, check_folders
 from edgeflare_bench.words.faults import outcome
 
@@ -43,7 +35,6 @@ NAME = "faults"
 FAULTS_ABOUT = SuiteAbout(
     NAME, "Faults planted in float models, told apart from healthy ones", True
 )
-_SETTINGS, _RESULTS = "faults.json", "results.jsonl"
 
 
 class FaultSuite(Section):
@@ -108,93 +99,52 @@ class Evaluated(JsonRecord):
         return outcome(self, QUERIES)
 
 
-Watch: TypeAlias = Callable[[Evaluated], None]
-"""Is told of each model as soon as it is evaluated."""
-
-
-class FaultBench(NamedTuple):
+class FaultBench(PlantedBench[FaultSuite, Evaluated]):
     """A bench's folder: its suite, and the models evaluated so far."""
 
-    folder: Path
-    suite: FaultSuite
-    evaluated: tuple[Evaluated, ...]
+    settings = "faults.json"
+    suite_class = FaultSuite
+    result_class = Evaluated
 
     @property
-    def file(self) -> Path:
-        """Where the evaluated models are kept, one a line."""
-        return self.folder / _RESULTS
+    def evaluated(self) -> tuple[Evaluated, ...]:
+        """The models evaluated so far."""
+        return self.results
+
+    def _results(self) -> Iterator[Evaluated]:
+        for name in self.suite.originals:
+            original = _open(self.suite, name)
+            evaluation = Evaluation(original, self.folder / "references", self.suite.seeds)
+            done = {one.name: one.size for one in self.results if one.original == name}
+            yield from _evaluated(evaluation, self.suite, done)
 
 
 def is_fault_bench(folder: Path) -> bool:
     """Whether a folder is one of the fault suite, and not of a suite of searches."""
-    return (Path(folder) / _SETTINGS).is_file()
+    return FaultBench.is_in(folder)
 
 
 def open_fault_bench(folder: Path) -> FaultBench:
     """Read a bench of the fault suite. Raises StoreError where it is damaged."""
-    folder = Path(folder).absolute()
-    with description(folder / _SETTINGS, "begin a new bench") as values:
-        suite = FaultSuite.model_validate(values["suite"])
-        path = folder / _RESULTS
-        with translate_errors(folder):
-            text = read_regular(path, inside=folder).decode() if path.exists() else ""
-        lines = text[: text.rfind("\n") + 1].splitlines()  # the last one may be torn
-        return FaultBench(
-            folder, suite, tuple(Evaluated.from_json(json.loads(one)) for one in lines)
-        )
+    return FaultBench.open(folder)
 
 
 def fault_suite(**values: Any) -> FaultSuite:
     """Return a suite of these settings; None leaves one out. Raises UsageError where one is wrong."""
-    if not values.get("data"):
-        raise UsageError(
-            f"the suite {NAME} needs the folder of its models and seeds; name it with --data FOLDER"
-        )
-    try:
-        return FaultSuite.model_validate({k: one for k, one in values.items() if one is not None})
-    except ValidationError as error:
-        raise UsageError(problems_of(error, f"suite {NAME}")) from error
+    return suite_of(FaultSuite, NAME, "the folder of its models and seeds", **values)
 
 
-def run_faults(suite: FaultSuite, folder: Path, watch: Watch) -> FaultBench:
+def run_faults(suite: FaultSuite, folder: Path, watch: Watch[Evaluated]) -> FaultBench:
     """Evaluate every model of a suite in a new folder; raises UsageError where it is taken."""
-    folder = Path(folder).absolute()
-    if is_fault_bench(folder):
-        raise UsageError(
-            f"there is a bench in {folder} already; go on with `edgeflare bench resume`, or choose "
-            "another folder"
-        )
-    check_free(folder, _SETTINGS, "a bench")
     check_folders(suite.data)
     for name in suite.originals:
         _open(suite, name)
-    with opened_folder(folder, _SETTINGS, "a bench"):
-        write_description(folder / _SETTINGS, {"suite": suite.model_dump(mode="json")})
-        return _run(open_fault_bench(folder), watch)
+    return FaultBench.run(suite, folder, watch)
 
 
-def resume_faults(folder: Path, watch: Watch) -> FaultBench:
+def resume_faults(folder: Path, watch: Watch[Evaluated]) -> FaultBench:
     """Evaluate the models that are left. Raises UsageError, StoreError."""
-    with CampaignLock(open_fault_bench(folder).folder):
-        return _run(open_fault_bench(folder), watch)
-
-
-def _run(bench: FaultBench, watch: Watch) -> FaultBench:
-    with translate_errors(bench.folder):
-        if bench.file.exists():
-            check_regular(bench.file, inside=bench.folder)
-        with bench.file.open("ab+") as file:
-            file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)  # of a line that a killed process left
-    for name in bench.suite.originals:
-        original = _open(bench.suite, name)
-        evaluation = Evaluation(original, bench.folder / "references", bench.suite.seeds)
-        done = {one.name: one.size for one in bench.evaluated if one.original == name}
-        for found in _evaluated(evaluation, bench.suite, done):
-            with translate_errors(bench.folder), bench.file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found.to_json()) + "\n")
-            watch(found)
-    return open_fault_bench(bench.folder)
+    return FaultBench.resume(folder, watch)
 
 
 _COUNTS = (FEW_QUERIES, SURVEY_QUERIES, QUERIES)

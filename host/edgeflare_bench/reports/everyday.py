@@ -9,7 +9,7 @@ from edgeflare.document import Block, Column, Heading, Item, Listing, Table, Tex
 from edgeflare.reports.document import to_markdown
 from edgeflare_bench.everyday import figures
 from edgeflare_bench.everyday.figures import FaultRow
-from edgeflare_bench.everyday.suite import EverydayBench, Told
+from edgeflare_bench.everyday.suite import EverydayBench, FirstAnswer
 from edgeflare_bench.reports.writing import json_bytes, write_files
 from edgeflare_bench.words import everyday as words
 
@@ -46,7 +46,7 @@ _HEALTHY_COLUMNS = (
 def everyday_document(bench: EverydayBench) -> list[Block]:
     """Return the report of a bench of everyday faults."""
     faults = figures.faults_of(bench)
-    healthy = [one for one in bench.told if not one.fault]
+    healthy = [answer for answer in bench.results if not answer.fault]
     spent = figures.costs(bench)
     return [
         Heading("Everyday faults", 1),
@@ -58,18 +58,28 @@ def everyday_document(bench: EverydayBench) -> list[Block]:
         Heading("Healthy pairs", 2),
         Text(words.HEALTHY),
         Table(_HEALTHY_COLUMNS, list(figures.healthy_rows(bench))),
-        *_listed(words.ALARMS, [one for one in healthy if not one.is_right], words.expected),
-        *_listed(words.WRONG, [one for one in faults if not one.is_right], words.expected),
+        *_listed(words.ALARMS, _wrong(healthy), words.expected),
+        *_listed(words.WRONG, _wrong(faults), words.expected),
         *_listed(
-            words.NOT_SEEN, [one for one in bench.told if one.without], lambda one: one.without
+            words.NOT_SEEN,
+            [answer for answer in bench.results if answer.without],
+            lambda answer: answer.without,
         ),
     ]
 
 
-def _listed(title: str, told: Sequence[Told], why: Callable[[Told], str]) -> Iterator[Block]:
-    if told:
-        yield Heading(f"{title} ({len(told)})", 2)
-        yield Listing(tuple(Item(f"{one.name}, {one.tool_chain}: {why(one)}") for one in told))
+def _wrong(answers: Sequence[FirstAnswer]) -> list[FirstAnswer]:
+    return [answer for answer in answers if not answer.is_right]
+
+
+def _listed(
+    title: str, answers: Sequence[FirstAnswer], why: Callable[[FirstAnswer], str]
+) -> Iterator[Block]:
+    if answers:
+        yield Heading(f"{title} ({len(answers)})", 2)
+        yield Listing(
+            tuple(Item(f"{answer.name}, {answer.tool_chain}: {why(answer)}") for answer in answers)
+        )
 
 
 def everyday_report(bench: EverydayBench) -> dict[str, Any]:
@@ -78,7 +88,7 @@ def everyday_report(bench: EverydayBench) -> dict[str, Any]:
         "suite": bench.suite.model_dump(mode="json"),
         "faults": [row._asdict() for row in figures.fault_rows(bench)],
         "healthy": [row._asdict() for row in figures.healthy_rows(bench)],
-        "pairs": [one.to_json() for one in bench.told],
+        "pairs": [answer.to_json() for answer in bench.results],
     }
 
 

@@ -6,7 +6,7 @@ from edgeflare._internal.text import counted, number_text
 
 if TYPE_CHECKING:
     from edgeflare_bench.everyday.figures import Costs
-    from edgeflare_bench.everyday.suite import EverydayBench, Told
+    from edgeflare_bench.everyday.suite import EverydayBench, FirstAnswer
 
 FAULTS = (
     "Right: the first cause has a kind that was expected, the right side of a preprocessing, and names the "
@@ -22,9 +22,9 @@ def about(bench: "EverydayBench") -> str:
     """Return what was triaged, and how far it is."""
     half = "reserved" if bench.suite.reserved else "open"
     planned = len(bench.suite.draws())
-    drawn = [one for one in bench.told if one.fault]
-    seen = sum(not one.without for one in drawn)
-    healthy = counted(len(bench.told) - len(drawn), "healthy pair")
+    drawn = [answer for answer in bench.results if answer.fault]
+    seen = sum(not answer.without for answer in drawn)
+    healthy = counted(len(bench.results) - len(drawn), "healthy pair")
     left = "" if len(drawn) == planned else f"; go on with `edgeflare bench resume {bench.folder}`"
     return (
         f"The {half} half of the draws: {len(drawn)} of {planned}, of which {seen} can be seen in the "
@@ -44,22 +44,22 @@ def costs(spent: "Costs") -> str:
     )
 
 
-def outcome(one: "Told") -> str:
+def outcome(answer: "FirstAnswer") -> str:
     """Return what came out of a pair, in a few words."""
-    if one.without:
-        return f"no witness: {one.without}"
-    if one.failed:
-        return f"failed: {one.failed}"
-    told = "nothing" if one.first is None else one.first["sentence"]
-    right = "right" if one.is_right else ("place or side wrong" if one.is_kind_right else "wrong")
-    return f"{right}: {told}"
+    if answer.without:
+        return f"no witness: {answer.without}"
+    if answer.failed:
+        return f"failed: {answer.failed}"
+    said = "nothing" if answer.first is None else answer.first["sentence"]
+    wrong = "place or side wrong" if answer.is_kind_right else "wrong"
+    return f"{'right' if answer.is_right else wrong}: {said}"
 
 
-def expected(one: "Told") -> str:
+def expected(answer: "FirstAnswer") -> str:
     """Return what the first answer should have been, and what it was."""
-    wanted = " or ".join(one.expected) or "no cause"
-    where = ", ".join(one.names[:2])
-    side = f" of {'/'.join(one.sides)}" if one.sides else ""
-    reached = "?" if one.agreement is None else f"{one.agreement:.0f} dB"
+    kinds = " or ".join(answer.expected) or "no cause"
+    where = ", ".join(answer.names[:2])
+    side = f" of {'/'.join(answer.sides)}" if answer.sides else ""
+    reached = "?" if answer.agreement is None else f"{answer.agreement:.0f} dB"
     at = f" at {where}" if where else ""
-    return f"{reached}; expected {wanted}{side}{at}; {outcome(one)}"
+    return f"{reached}; expected {kinds}{side}{at}; {outcome(answer)}"
