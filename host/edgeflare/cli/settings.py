@@ -22,6 +22,11 @@ _HOSTS = "Devices of several hosts"
 _MLFLOW = "MLflow"
 _NARROWED = "Only a part"
 _DEVICE = "local, a name in the inventory, ssh://user@host:port or adb://SERIAL."
+_OF_SEARCHES = (
+    *("strategy", "variant", "option", "crossing", "device_budget", "max_l2", "max_linf"),
+    *("min_ssim", "operator", "max_queries", "max_host_queries", "timeout"),
+)
+"""Settings of searches, which commands don't have that search nothing."""
 _TOML = "A campaign.toml (edgeflare init writes one)."
 
 
@@ -168,13 +173,7 @@ class SurveySettings(HostsSettings):
     campaign: Annotated[Path | None, Flag("campaign")] = Field(None, description=_TOML)
     typed: Annotated[
         Typed,
-        FlagsOfCampaign(
-            without=(
-                *("strategy", "variant", "option", "crossing", "device_budget", "max_l2"),
-                *("max_linf", "min_ssim", "operator", "max_queries", "max_host_queries"),
-                *("timeout", "survey"),
-            )
-        ),
+        FlagsOfCampaign(without=(*_OF_SEARCHES, "survey")),
     ] = Typed()
 
 
@@ -328,36 +327,8 @@ class DevicePruneSettings(DeviceSettings):
     )
 
 
-class InputsSettings(BaseModel):
-    """``inputs``."""
-
-    original: Annotated[Path, Flag("original", metavar="ORIGINAL")] = Field(
-        description="The original model."
-    )
-    deployed: Annotated[Path, Flag("deployed", metavar="DEPLOYED")] = Field(
-        description="The deployed model."
-    )
-    seeds: Annotated[Path, Flag("seeds", metavar="SEEDS")] = Field(
-        description="A folder of images, or an .npz."
-    )
-    typed: Annotated[
-        Typed,
-        FlagsOfCampaign(
-            *("input", "original_input", "deployed_input", "output", "original_output"),
-            *("deployed_output", "output_name", "original_output_name", "deployed_output_name"),
-            *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
-            *("original_fixed_inputs", "deployed_fixed_inputs"),
-            *("runtime_option", "resize", "labels", "device", "inventory", "python", "seed"),
-            "task",
-        ),
-    ] = Typed()
-    limit: Annotated[int, Flag("--limit")] = Field(
-        50, ge=1, le=1000, description="How many seeds, chosen at random from the first 1,000."
-    )
-
-
-class CheckSettings(BaseModel):
-    """``check``."""
+class PairSettings(BaseModel):
+    """Commands on two models and seeds."""
 
     original: Annotated[Path, Flag("original", metavar="ORIGINAL")] = Field(
         description="The original model."
@@ -368,14 +339,31 @@ class CheckSettings(BaseModel):
     seeds: Annotated[Path, Flag("seeds", metavar="SEEDS")] = Field(
         description="A folder of images or recordings, or an .npz."
     )
+
+
+class InputsSettings(PairSettings):
+    """``inputs``."""
+
     typed: Annotated[
         Typed,
         FlagsOfCampaign(
-            without=(
-                *("strategy", "variant", "option", "crossing", "device_budget", "max_l2"),
-                *("max_linf", "min_ssim", "operator", "max_queries", "max_host_queries"),
-                *("timeout", "original", "deployed", "seeds", "allow_disagreement"),
-            )
+            *("input", "original_input", "deployed_input", "output", "original_output"),
+            *("deployed_output", "output_name", "original_output_name", "deployed_output_name"),
+            *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
+            *("original_fixed_inputs", "deployed_fixed_inputs", "decoder", "confidence"),
+            *("runtime_option", "resize", "cut", "resample_audio", "labels", "limit"),
+            *("device", "inventory", "python", "seed", "task"),
+        ),
+    ] = Typed()
+
+
+class CheckSettings(PairSettings):
+    """``check``."""
+
+    typed: Annotated[
+        Typed,
+        FlagsOfCampaign(
+            without=(*_OF_SEARCHES, "original", "deployed", "seeds", "allow_disagreement")
         ),
     ] = Typed()
 

@@ -39,6 +39,7 @@ from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKi
 from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
 from edgeflare.campaign.comparison import candidates_named
 from edgeflare.campaign.events import BatchProgress
+from edgeflare.campaign.pair.input_finder import FoundInputs, InputPair, found_inputs
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.document import (
@@ -59,6 +60,7 @@ from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.triage.cause import Triage
 from edgeflare.words import triage as triage_words
+from edgeflare.words.inputs import feed_words
 from edgeflare.words.next_steps import next_step, step_for
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
 
@@ -79,19 +81,19 @@ class SoundnessSettings(BaseModel):
     )
 
 
-class TriageSettings(BaseModel):
-    """A triage has no settings: what bounds it are counts."""
+class NoSettings(BaseModel):
+    """There are none: what bounds a triage are counts."""
 
 
-class _Triage(Analysis[TriageSettings, Triage]):
+class _Triage(Analysis[NoSettings, Triage]):
     name = "triage"
     about = (
         "Find why a campaign's two models differ, by experiments with both files on this machine."
     )
-    settings = TriageSettings
+    settings = NoSettings
     result = Triage
 
-    def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Triage:
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> Triage:
         from edgeflare.campaign.pair.triage import (
             triage_campaign,  # showing a result needs no models
         )
@@ -125,17 +127,42 @@ class _Triage(Analysis[TriageSettings, Triage]):
         yield Section("triage", "Why the models differ", tuple(blocks), order=30)
 
 
-class _Check(Analysis[TriageSettings, Checked]):
+class _Inputs(Analysis[NoSettings, FoundInputs]):
+    name = "inputs"
+    about = "Tell how samples enter a campaign's models, what tells it, and whether another way makes them agree."
+    settings = NoSettings
+    result = FoundInputs
+    stored = False
+
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> FoundInputs:
+        del settings, context
+        return found_inputs(campaign)
+
+    def to_json(self, result: FoundInputs) -> dict[str, Any]:
+        return {"inputs": as_json(result.inputs), **_Triage().to_json(result.triage)}
+
+    def sections(self, result: FoundInputs) -> Iterator[Section]:  # type: ignore[override]
+        yield Section("inputs", "How samples enter the models", tuple(_fed(result.inputs)), order=5)
+        yield from _Triage().sections(result.triage)
+
+
+def _fed(pair: InputPair) -> Iterator[Text]:
+    for feed in (pair.original, pair.deployed):
+        words = feed_words(feed.samples, feed.options, feed.source, feed.names)
+        yield Text(f"{feed.file} takes {words}")
+
+
+class _Check(Analysis[NoSettings, Checked]):
     """What ``edgeflare check`` says of the campaign that it made."""
 
     name = "check"
     about = "Judge a campaign's deployed model: the verdict, the cause with its proof, and the next step."
-    settings = TriageSettings
+    settings = NoSettings
     result = Checked
     stored = False
     not_asked = NOT_ASKED
 
-    def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Checked:
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> Checked:
         del settings
         if not any(seed.outputs is not None for seed in campaign.seeds()):
             return NOT_ASKED
@@ -169,6 +196,7 @@ class _Check(Analysis[TriageSettings, Checked]):
             lines.append(
                 Text(f"Accuracy {before} -> {after} on {counted(right.labelled, 'label')}")
             )
+        lines += [] if result.inputs is None else _fed(result.inputs)
         yield Section("check", "Check", tuple(lines), order=5)
         if result.triage is not None:
             yield from _Triage().sections(result.triage)
@@ -216,10 +244,6 @@ class _Soundness(Analysis[SoundnessSettings, Soundness]):
         evidence = tuple(Item(text) for text in evidence_sentences(result))
         blocks = (Text(soundness_sentence(result), TONES[result.verdict]), Listing(evidence))
         yield Section("soundness", "Verdict", blocks, order=10)
-
-
-class NoSettings(BaseModel):
-    """There are none."""
 
 
 class _Agreement(Analysis[NoSettings, Agreements]):
@@ -453,6 +477,6 @@ def _duels(ranking: Ranking) -> list[Block]:
     return [Heading("Pairs"), Table(columns, ranking.duels, about)]
 
 
-TRIAGE: Analysis[TriageSettings, Triage] = _Triage()
-CHECK = _Check()
+TRIAGE: Analysis[NoSettings, Triage] = _Triage()
+CHECK, INPUTS = _Check(), _Inputs()
 SOUNDNESS, AGREEMENT, CONTROL, COMPARE = _Soundness(), _Agreement(), _Control(), _Compare()
