@@ -39,6 +39,7 @@ def _is_shape(value: Any) -> bool:
     """Whether a value is a list of sizes, each a whole number above zero."""
     return isinstance(value, list) and all(type(n) is int and n > 0 for n in value)
 
+
 _LOADING = threading.Lock()
 """PyTorch reads one exported program at a time: it keeps in a global which."""
 

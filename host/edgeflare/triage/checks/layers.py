@@ -273,7 +273,9 @@ def _cause(
     else:
         kind, strength = "compression", LOCATED if is_sharp else BLUNT
     # healthy by itself: what rounding may cost is told apart from a fault
-    slight = pair.is_slightly_off or (pair.number_format == "int8" and not pair.is_off and not is_sharp)
+    slight = pair.is_slightly_off or (
+        pair.number_format == "int8" and not pair.is_off and not is_sharp
+    )
     return Cause(
         kind if not slight or kind != "conversion" else "compression",  # type: ignore[arg-type]
         "slight" if slight else "layer",
