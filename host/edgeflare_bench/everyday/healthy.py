@@ -1,16 +1,16 @@
 """Healthy pairs: each original and what many tool chains make of it, checked without a triage.
 
-A pair is healthy where three things hold, none of which uses the triage: the deployed model was
+A pair is healthy where two things hold, both stated before any triage was run: the deployed model was
 made by the recipe of its tool chain's own documentation, calibrated on natural inputs of the original;
 and on `HELD_OUT` generated inputs that neither training nor calibration saw, it does its task less than
 `LOSS` worse than the original: accuracy of classes, F1 of boxes, mean intersection over union of maps,
-share of nearest neighbours of one class of embeddings; and it is not made from a float conversion that
-answers otherwise than the original by as much as a fault would. What fails that is left out and counted.
+share of nearest neighbours of one class of embeddings. What fails that is left out and counted. So is what
+was made from a float file that a converter got wrong, see `without_wrong_conversions`.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from edgeflare_bench.everyday.evaluation import (
     SEEN,
     answers_of,
     error_between,
+    files_of,
     model_file,
 )
 from edgeflare_bench.everyday.originals import PLANS, examples, open_everyday
@@ -35,9 +36,6 @@ from edgeflare_bench.everyday.tool_chains import TOOL_CHAINS, ToolChain
 HELD_OUT = 400
 LOSS = 0.03
 _RECORD = "healthy.jsonl"
-_CHAINS = {chain.name: chain for chain in TOOL_CHAINS}
-_CONVERTED = "onnx2tf", "float32"
-"""The tool chain and variant of the float TFLite file from which others are made."""
 
 
 @dataclass(frozen=True)
@@ -97,53 +95,43 @@ def built_pairs(folder: Path) -> list[BuiltPair]:
 
 def healthy_pairs(folder: Path, names: Sequence[str] = tuple(PLANS)) -> list[EverydayPair]:
     """Return the healthy pairs of some originals that were built in a folder."""
-    return [
-        _pair(original, _CHAINS[built.tool_chain], built.name.split("/")[2], folder)
-        for built, original, outcome in _outcomes(folder, names)
-        if outcome == "healthy"
-    ]
+    chains = {chain.name: chain for chain in TOOL_CHAINS}
+    originals: dict[str, EverydayOriginal] = {}
+    pairs = []
+    for built in built_pairs(folder):
+        of, chain, variant = built.name.split("/")
+        if built.is_healthy and of in names:
+            if of not in originals:
+                originals[of] = open_everyday(of, folder / "originals")
+            pairs.append(_pair(originals[of], chains[chain], variant, folder))
+    return pairs
+
+
+_BY_ONNX2TF = ("onnx2tf", "tensorflow", "litert")
+
+
+def without_wrong_conversions(pairs: Sequence[EverydayPair]) -> list[EverydayPair]:
+    """Leave out what was made from a float TFLite file that doesn't compute what its original does.
+
+    Nothing is rounded there, so that a difference by which a planted fault is seen is a fault as well.
+    """
+    wrong = set()
+    for pair in pairs:
+        if pair.name.endswith("/onnx2tf/float32"):
+            samples = pair.samples[:DEVICE_SEEDS]
+            original, deployed = (answers_of(file, samples) for file in files_of(pair))
+            if error_between(original, deployed) >= SEEN["float32"]:
+                wrong.add(pair.of)
+    return [pair for pair in pairs if pair.of not in wrong or pair.tool_chain not in _BY_ONNX2TF]
 
 
 def left_out(folder: Path) -> Mapping[str, Counter[str]]:
-    """Return by tool chain how many variants are "healthy", do "worse" or could not be made ("none").
-
-    "differs": they are made from a float file that is no copy of the original, see `_outcomes`.
-    """
+    """Return by tool chain how many variants are "healthy", do "worse" or could not be made ("none")."""
     counts: dict[str, Counter[str]] = {}
-    for built, _, outcome in _outcomes(folder, tuple(PLANS)):
+    for built in built_pairs(folder):
+        outcome = "none" if built.problem else "healthy" if built.is_healthy else "worse"
         counts.setdefault(built.tool_chain, Counter())[outcome] += 1
     return counts
-
-
-def _outcomes(
-    folder: Path, names: Sequence[str]
-) -> Iterator[tuple[BuiltPair, EverydayOriginal, str]]:
-    """Yield what became of the variants of some originals.
-
-    A float conversion from which a fault as large could be seen (`SEEN`) computes something else than the
-    original, as well as it may do its task: what a tool chain makes from it is left out.
-    """
-    originals = {name: open_everyday(name, folder / "originals") for name in names}
-    is_copy: dict[str, bool] = {}
-    for built in built_pairs(folder):
-        of, chain, _ = built.name.split("/")
-        if of not in originals:
-            continue
-        outcome = "none" if built.problem else "healthy" if built.is_healthy else "worse"
-        if outcome == "healthy" and _CONVERTED[0] in _CHAINS[chain].needs:
-            if of not in is_copy:
-                is_copy[of] = _is_copy(originals[of], _file(of, *_CONVERTED, folder))
-            outcome = outcome if is_copy[of] else "differs"
-        yield built, originals[of], outcome
-
-
-def _is_copy(original: EverydayOriginal, path: Path) -> bool:
-    files = (
-        model_file("original", original.path, original.input, original.given),
-        model_file("deployed", path, original.input, given_of(original, path)),
-    )
-    samples = original.samples[:DEVICE_SEEDS]
-    return error_between(*(answers_of(file, samples) for file in files)) < SEEN["float32"]
 
 
 def _reached(original: EverydayOriginal, path: Path, held_out: Examples) -> float:
@@ -152,8 +140,8 @@ def _reached(original: EverydayOriginal, path: Path, held_out: Examples) -> floa
     return TASKS[original.task].measure(answers_of(file, list(held_out.samples)), held_out.truth)
 
 
-def _file(of: str, chain: str, variant: str, folder: Path) -> Path:
-    return folder / "healthy" / of / chain / f"{variant}{_CHAINS[chain].suffix}"
+def _file(of: str, chain: ToolChain, variant: str, folder: Path) -> Path:
+    return folder / "healthy" / of / chain.name / f"{variant}{chain.suffix}"
 
 
 def _built(
@@ -164,7 +152,7 @@ def _built(
     folder: Path,
     reached: float,
 ) -> BuiltPair:
-    path = _file(original.name, chain.name, variant, folder)
+    path = _file(original.name, chain, variant, folder)
     name = f"{original.name}/{chain.name}/{variant}"
     if chain.of_program and original.given != ONE_INPUT:
         return BuiltPair(name, reached, problem="an exported program with several inputs isn't run")
@@ -193,7 +181,7 @@ def given_of(original: EverydayOriginal, path: Path) -> GivenInputs:
 
 
 def _pair(original: EverydayOriginal, chain: ToolChain, variant: str, folder: Path) -> EverydayPair:
-    path = _file(original.name, chain.name, variant, folder)
+    path = _file(original.name, chain, variant, folder)
     first = original.path.with_suffix(".pt2") if chain.of_program else original.path
     return EverydayPair(
         *(f"{original.name}/{chain.name}/{variant}", chain.name, first, path, original.name),
