@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 from edgeflare.analysis.campaign_verdict import campaign_soundness
 from edgeflare.answers import kind_of_answer
+from edgeflare.campaign.pair.input_finder import InputPair, fed_inputs
 from edgeflare.statistics import binomial_tail
 from edgeflare.store import Store
 from edgeflare.triage.cause import COARSE, Cause, Triage
@@ -52,6 +53,8 @@ class Checked:
     verdict: CheckVerdict | None
     own: OwnInputs
     triage: Triage | None
+    inputs: InputPair | None = None
+    """How samples enter both models; None: nothing was asked."""
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -85,7 +88,7 @@ def checked(store: Store, triage: Triage) -> Checked:
         verdict = "cannot-tell"
     else:
         verdict = soundness.verdict
-    return Checked(verdict, own_inputs(store), triage)
+    return Checked(verdict, own_inputs(store), triage, fed_inputs(store))
 
 
 def own_inputs(store: Store) -> OwnInputs:

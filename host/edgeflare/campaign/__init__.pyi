@@ -38,6 +38,7 @@ from .executor import Cluster as Cluster
 from .pair.input_finder import (
     FoundInputs as FoundInputs,
     InputPair as InputPair,
+    ModelFeed as ModelFeed,
 )
 from .replay.reproduce import (
     Reproduction as Reproduction,

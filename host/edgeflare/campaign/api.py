@@ -3,7 +3,6 @@
 import os
 import shutil
 import tempfile
-import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,8 @@ from edgeflare._internal.files import copy_regular, is_disk_full
 from edgeflare.campaign import executor
 from edgeflare.campaign.context import CampaignOptions, RunContext, RunOptions
 from edgeflare.campaign.control import check_control, run_control
-from edgeflare.campaign.events import Reporter, Stage
-from edgeflare.campaign.fleet import Fleet, LeaseOwner, fleet_devices
-from edgeflare.campaign.pair.input_finder import SEEDS, FoundInputs, find_among
+from edgeflare.campaign.pair.input_finder import FoundInputs, found_inputs
 from edgeflare.campaign.replay.run import resume_import
-from edgeflare.campaign.seeds import seed_source
 from edgeflare.campaign.settings.config import CampaignConfig, config_from
 from edgeflare.campaign.status import control_folder, replica_names
 from edgeflare.errors import SeedError, StoreError
@@ -99,45 +95,26 @@ def resume_campaign(
     )
 
 
-def find_inputs(
-    config: CampaignConfig,
-    *,
-    seeds: int = SEEDS,
-    **run: "Unpack[RunOptions]",
-) -> FoundInputs:
-    """Return the likeliest preprocessing of two models that classify images.
+def find_inputs(config: CampaignConfig, **run: "Unpack[RunOptions]") -> FoundInputs:
+    """Return how samples enter two models, what tells it, and whether another way makes them agree.
 
-    It is searched on the configuration's first device, with at most so many `seeds`, chosen
-    from the first 1,000 by `search.seed`; nothing is stored. The search begins at what is stated or in the files;
-    where that is not all, at the original's likeliest. Ways of each model are compared with the
-    other as it is; the likeliest ways of the original are tried on both.
-
-    The score is the accuracy (without labels: the information) less twice the distance, less a
-    little for what is unusual. Scalings that differ by at most 1 % of the range count as one.
-    Raises UsageError where the models don't classify images, and the errors of `run_campaign`.
+    Both models are asked about the seeds, 120 at most unless `seeds.limit` states otherwise, in a campaign
+    that is removed. `run` and what is raised are as of `run_campaign`, and of a triage.
     """
-    executor.check_files(config)
-    context = RunContext(**run)
-    reporter = Reporter(context.progress)
-    device = fleet_devices(config)[0]
-    owner = LeaseOwner(f"inputs-{uuid.uuid4().hex}", "edgeflare inputs")
-    reporter(Stage("device", device.name))
-    with (
-        executor.opened_original(config) as original,
-        Fleet.open(
-            [device],
-            config,
-            owner,
-            on_upload=reporter.show_upload,
-            on_notice=reporter.queue_notice,
-            need_all=True,
-            **context.reach,
-        ) as fleet,
-    ):
-        source = seed_source(config, original)
-        return find_among(config, original, fleet, source, reporter, seeds)
+    alone = survey_alone(config)
+    with tempfile.TemporaryDirectory(prefix="edgeflare-") as folder:
+        update = {
+            "out": Path(folder) / "inputs",
+            "allow_disagreement": True,
+            "seeds": config.seeds.model_copy(update={"limit": config.seeds.limit or _SEEDS}),
+            "survey": alone.survey.model_copy(update={"enabled": False}),
+        }
+        with Store.open(run_campaign(alone.model_copy(update=update), **run)) as store:
+            return found_inputs(store)
 
 
+_SEEDS = 120
+"""Seeds that both models are asked about where only their inputs are looked into: as many as a triage takes."""
 PathOrTable: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A file, or a table of ``campaign.toml`` with the file as its ``path``."""
 

@@ -14,7 +14,7 @@ import typer
 from edgeflare._internal.text import counted, size_text
 from edgeflare.cli.options import CampaignFolder, Force, Json
 from edgeflare.cli.terminal import echo, echo_err, findings_text
-from edgeflare.errors import DeviceError, PreflightError, UsageError
+from edgeflare.errors import DeviceError, PreflightError
 
 if TYPE_CHECKING:
     from edgeflare import CampaignConfig
@@ -178,16 +178,13 @@ def survey(
 
 def check(settings: "CheckSettings", json: Json = False) -> None:
     """Check a deployed model against its original: the verdict, the cause with its proof, what next."""
-    from edgeflare import config_from, run_campaign
+    from edgeflare import run_campaign
     from edgeflare.campaign import survey_alone
     from edgeflare.cli.analyse import run_and_print
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.terminal import ask
 
-    stated = settings.typed
-    for table in ("original", "deployed", "seeds"):
-        stated.values.setdefault(table, {})["path"] = getattr(settings, table)
-    config = survey_alone(config_from(stated.values, "check", stated.flags))
+    config = survey_alone(_config_of_pair(settings, "check"))
     config = config.model_copy(update={"allow_disagreement": True})
     try:
         with progress_display() as progress:
@@ -203,6 +200,16 @@ def check(settings: "CheckSettings", json: Json = False) -> None:
     if not json:
         echo_err(f"in {folder}")
     run_and_print("check", folder, {}, json=json)
+
+
+def _config_of_pair(settings: "CheckSettings | InputsSettings", command: str) -> "CampaignConfig":
+    """Return the configuration of a pair whose files and seeds are arguments."""
+    from edgeflare import config_from
+
+    stated = settings.typed
+    for table in ("original", "deployed", "seeds"):
+        stated.values.setdefault(table, {})["path"] = getattr(settings, table)
+    return config_from(stated.values, command, stated.flags)
 
 
 def _run_new(config: "CampaignConfig", hosts: "HostsSettings", json: bool) -> None:
@@ -344,28 +351,19 @@ def _write_text(
     )
 
 
-_TASKS = ("auto", "classification", "embedding")
-
-
 def inputs(settings: "InputsSettings", json: Json = False) -> None:
-    """Find how images enter both models: colours, scaling, size, layout and orientation."""
-    from edgeflare import config_from
+    """Tell how samples enter both models, what tells it, and whether another way makes them agree."""
+    from edgeflare.analysis import analysis
     from edgeflare.campaign import find_inputs
-    from edgeflare.cli.display.inputs import inputs_document
     from edgeflare.cli.display.progress import progress_display
     from edgeflare.cli.display.tables import print_result
     from edgeflare.cli.terminal import ask
+    from edgeflare.document import section_blocks
 
-    stated = settings.typed
-    task = stated.values.get("task", "auto")
-    if task not in _TASKS:  # of others the settings would ask for what this command doesn't take
-        raise UsageError(
-            "the preprocessing can be found of models that classify images or embed them: leave "
-            f"--task {task} out, or state one of {', '.join(_TASKS)}"
-        )
-    for table in ("original", "deployed", "seeds"):
-        stated.values.setdefault(table, {})["path"] = getattr(settings, table)
-    config = config_from(stated.values, "inputs", stated.flags)
+    config = _config_of_pair(settings, "inputs")
     with progress_display() as progress:
-        found = find_inputs(config, seeds=settings.limit, ask=ask, progress=progress)
-    print_result(json, found.to_json, lambda: inputs_document(found))
+        found = find_inputs(config, ask=ask, progress=progress)
+    plugin: Any = analysis("inputs")
+    print_result(
+        json, lambda: plugin.to_json(found), lambda: section_blocks(plugin.sections(found))
+    )

@@ -338,7 +338,7 @@ class InputsSettings(BaseModel):
         description="The deployed model."
     )
     seeds: Annotated[Path, Flag("seeds", metavar="SEEDS")] = Field(
-        description="A folder of images, or an .npz."
+        description="A folder of images or recordings, or an .npz."
     )
     typed: Annotated[
         Typed,
@@ -346,14 +346,11 @@ class InputsSettings(BaseModel):
             *("input", "original_input", "deployed_input", "output", "original_output"),
             *("deployed_output", "output_name", "original_output_name", "deployed_output_name"),
             *("input_name", "original_input_name", "deployed_input_name", "fixed_inputs"),
-            *("original_fixed_inputs", "deployed_fixed_inputs"),
-            *("runtime_option", "resize", "labels", "device", "inventory", "python", "seed"),
-            "task",
+            *("original_fixed_inputs", "deployed_fixed_inputs", "decoder", "confidence"),
+            *("runtime_option", "resize", "cut", "resample_audio", "labels", "limit"),
+            *("device", "inventory", "python", "seed", "task"),
         ),
     ] = Typed()
-    limit: Annotated[int, Flag("--limit")] = Field(
-        50, ge=1, le=1000, description="How many seeds, chosen at random from the first 1,000."
-    )
 
 
 class CheckSettings(BaseModel):

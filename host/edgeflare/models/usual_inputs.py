@@ -1,7 +1,6 @@
 """The usual ways for images to enter a model: scalings, colours, sizes, layouts, orientations."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -15,10 +14,7 @@ from edgeflare_agent.preprocess import dequantize, prepare
 _SCALED_BY_255 = (1.0, 255.0)
 _SAME = 0.01
 """Two scalings count as one where they differ by at most this share of the range."""
-_OF_RANK, _OF_COLOR, _OF_TURN, _OF_CLIPPING = 0.006, 0.01, 0.03, 0.1
 _DEFAULTS = {"color": "RGB", "orientation": "upright"}
-_FEW_LEVELS = 64
-"""A quantised input that tells fewer of the 256 levels apart was made for another scaling."""
 
 
 Scaling: TypeAlias = tuple[tuple[float, float], tuple[float, ...], tuple[float, ...]]
@@ -42,7 +38,6 @@ USUAL_SCALINGS: tuple[Scaling, ...] = (
     ((1.0, 1.0), (255.0,), (-255.0,)),
 )
 """Scalings that are tried, the most usual first; those of three channels are in the order of RGB."""
-_OTHER_RANK = len(USUAL_SCALINGS) // 2
 
 
 def stated_options(spec: InputSpec) -> dict[str, str]:
@@ -138,16 +133,6 @@ def usual_ways(
     return list(dict.fromkeys([*scaled, *ways]))
 
 
-def combined_ways(ways: Sequence[InputSpec]) -> list[InputSpec]:
-    """Return every combination of these ways' scaling and colours with one's placement."""
-    found = (
-        scaled._replace(orientation=one.orientation, resize=one.resize, layout=one.layout)
-        for scaled in ways
-        for one in ways
-    )
-    return list(dict.fromkeys(found))
-
-
 def _scalings(spec: InputSpec, other: InputSpec, color: str) -> Iterator[InputSpec]:
     """Yield a model's preprocessing in one colour order with its own, the other's and usual scalings.
 
@@ -179,37 +164,6 @@ def _alike(first: NDArray[np.float64], second: NDArray[np.float64]) -> bool:
     return float(np.abs(first - second).max()) <= _SAME * float(np.ptp(second))
 
 
-def with_values_of(spec: InputSpec, other: InputSpec) -> InputSpec:
-    """Return a preprocessing with scaling, colours and orientation of the other model's."""
-    return spec._replace(
-        **{name: getattr(other, name) for name in ("color", "scale", "mean", "std", "orientation")}
-    )
-
-
 def _is_flat(spec: InputSpec) -> bool:
     """Whether the shape doesn't tell the layout."""
     return spec.channels == 3 and len(spec.shape) < 4
-
-
-@lru_cache(maxsize=1024)
-def unusualness(spec: InputSpec, *, stated: bool = False) -> float:
-    """Return what is taken from the score for a preprocessing that few models have.
-
-    `stated`: the user stated this scaling for one of the models, which makes it half as unusual.
-    """
-    levels = _levels(spec)
-    rank = _OTHER_RANK
-    for place, (scale, mean, std) in enumerate(USUAL_SCALINGS):
-        if max(len(mean), len(std)) > spec.channels:
-            continue
-        turn = -1 if spec.color == "BGR" else 1
-        usual = spec._replace(scale=scale, mean=mean[::turn], std=std[::turn])
-        if _alike(levels, _levels(usual)):
-            rank = place
-            break
-    return (
-        _OF_RANK * rank / (2 if stated else 1)
-        + _OF_COLOR * (spec.color == "BGR")
-        + _OF_TURN * (spec.orientation != "upright")
-        + _OF_CLIPPING * (len(np.unique(levels[:, 0])) < _FEW_LEVELS)
-    )

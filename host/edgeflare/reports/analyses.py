@@ -39,6 +39,7 @@ from edgeflare.answers.detections.matching import DIFFERENCE_KINDS, DifferenceKi
 from edgeflare.answers.detections.words import KIND_WORDS, kinds_text
 from edgeflare.campaign.comparison import candidates_named
 from edgeflare.campaign.events import BatchProgress
+from edgeflare.campaign.pair.input_finder import FoundInputs, InputPair, found_inputs
 from edgeflare.campaign.settings.config import config_from
 from edgeflare.campaign.settings.flags import Flag
 from edgeflare.document import (
@@ -59,6 +60,7 @@ from edgeflare.reports.devices import agreement_blocks
 from edgeflare.store import Store
 from edgeflare.triage.cause import Triage
 from edgeflare.words import triage as triage_words
+from edgeflare.words.inputs import feed_words
 from edgeflare.words.next_steps import next_step, step_for
 from edgeflare.words.soundness import evidence_sentences, soundness_sentence
 
@@ -125,6 +127,31 @@ class _Triage(Analysis[TriageSettings, Triage]):
         yield Section("triage", "Why the models differ", tuple(blocks), order=30)
 
 
+class _Inputs(Analysis[TriageSettings, FoundInputs]):
+    name = "inputs"
+    about = "Tell how samples enter a campaign's models, what tells it, and whether another way makes them agree."
+    settings = TriageSettings
+    result = FoundInputs
+    stored = False
+
+    def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> FoundInputs:
+        del settings, context
+        return found_inputs(campaign)
+
+    def to_json(self, result: FoundInputs) -> dict[str, Any]:
+        return {"inputs": as_json(result.inputs), **_Triage().to_json(result.triage)}
+
+    def sections(self, result: FoundInputs) -> Iterator[Section]:  # type: ignore[override]
+        yield Section("inputs", "How samples enter the models", tuple(_fed(result.inputs)), order=5)
+        yield from _Triage().sections(result.triage)
+
+
+def _fed(pair: InputPair) -> Iterator[Text]:
+    for feed in (pair.original, pair.deployed):
+        words = feed_words(feed.samples, feed.options, feed.source, feed.names)
+        yield Text(f"{feed.file} takes {words}")
+
+
 class _Check(Analysis[TriageSettings, Checked]):
     """What ``edgeflare check`` says of the campaign that it made."""
 
@@ -169,6 +196,7 @@ class _Check(Analysis[TriageSettings, Checked]):
             lines.append(
                 Text(f"Accuracy {before} -> {after} on {counted(right.labelled, 'label')}")
             )
+        lines += [] if result.inputs is None else _fed(result.inputs)
         yield Section("check", "Check", tuple(lines), order=5)
         if result.triage is not None:
             yield from _Triage().sections(result.triage)
@@ -454,5 +482,5 @@ def _duels(ranking: Ranking) -> list[Block]:
 
 
 TRIAGE: Analysis[TriageSettings, Triage] = _Triage()
-CHECK = _Check()
+CHECK, INPUTS = _Check(), _Inputs()
 SOUNDNESS, AGREEMENT, CONTROL, COMPARE = _Soundness(), _Agreement(), _Control(), _Compare()

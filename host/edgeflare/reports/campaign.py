@@ -23,7 +23,7 @@ from edgeflare.reports.survey.document import survey_key_figures
 from edgeflare.reports.survey.faults import faults_key_figures
 from edgeflare.words.devices import runtime_words
 from edgeflare.words.faults import coverage_words
-from edgeflare.words.inputs import feed_source, units_of
+from edgeflare.words.inputs import source_words, units_of
 
 MOST_SHOWN = 10
 """Number of pairs, triggers and inputs shown; the rest is counted."""
@@ -110,7 +110,7 @@ def _subjects(summary: Summary) -> Iterable[KeyFigure]:
             yield KeyFigure(f"{which} model", model["name"], about)
     scalings = {which: _scaling(model) for which, model in summary.models.items()}
     if scalings and all(scalings.values()):
-        sources = {which: feed_source(model) for which, model in summary.models.items()}
+        sources = {which: _source(model) for which, model in summary.models.items()}
         about = "; ".join(filter(None, ("pixels are 0 to 255", _of_both(sources))))
         yield KeyFigure("preprocessing", _of_both(scalings), about)
     if summary.answers is not None:
@@ -129,6 +129,12 @@ def _of_both(texts: Mapping[str, str]) -> str:
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     return "; ".join(f"{which} {text}" for which, text in texts.items())
+
+
+def _source(model: Mapping[str, Any]) -> str:
+    """Return what tells how a model is fed; "": a campaign of an earlier version doesn't have it."""
+    feed = {"source": "stated", "names": ()} if model.get("feed") is None else model["feed"]
+    return source_words(**feed) if "feed" in model else ""
 
 
 def _scaling(model: Any) -> str:

@@ -24,13 +24,9 @@ _REQUEST, _NOW, _RESULT = "request.pickle", "now.txt", "result.pickle"
 
 
 def triage_apart(
-    files: tuple[ModelFile, ModelFile],
-    seeds: PairSeeds,
-    kind: AnswerKind[Any],
-    *,
-    only_feeds: bool = False,
+    files: tuple[ModelFile, ModelFile], seeds: PairSeeds, kind: AnswerKind[Any]
 ) -> Triage:
-    """Return why a pair differs, as `triage`.
+    """Return why a pair differs.
 
     A check at which the process ends is left out and named as not tried. Raises ModelError where the
     process can't be started, or ends before any check.
@@ -39,7 +35,7 @@ def triage_apart(
     with TemporaryDirectory(prefix="edgeflare-") as name:
         folder = Path(name)
         while True:
-            request = files, seeds, kind, failed, only_feeds
+            request = files, seeds, kind, failed
             (folder / _REQUEST).write_bytes(pickle.dumps(request))
             (folder / _NOW).write_text("")
             try:
@@ -62,14 +58,14 @@ def triage_apart(
 def triage_here(name: str) -> None:
     """Do what `triage_apart` asks for in this process; write the result."""
     folder = Path(name)
-    files, seeds, kind, failed, only_feeds = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
+    files, seeds, kind, failed = pickle.loads((folder / _REQUEST).read_bytes())  # noqa: S301
 
     def begin(check: str) -> None:
         (folder / _NOW).write_text(check)
 
     try:
         pair = Pair(files, seeds, kind)
-        result: Triage | str = triage(pair, begin=begin, failed=failed, only_feeds=only_feeds)
+        result: Triage | str = triage(pair, begin=begin, failed=failed)
     except ModelError as error:
         result = str(error)
     (folder / _RESULT).write_bytes(pickle.dumps(result))

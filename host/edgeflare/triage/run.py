@@ -56,10 +56,6 @@ _CORRECTIONS: tuple[Check, ...] = (
     *(exchanged_inputs, exchanged_outputs, exchanged_classes),
     *(forms, same_tensor),
 )
-_OF_FEEDS: tuple[Check, ...] = (
-    *(unusable_values, repeats, device_answers, resize_rule, exif, few_codes, statements, labels),
-    *(input_range, same_tensor, device_feeds, feeds),
-)
 _SEARCHES: tuple[Check, ...] = (layers, reference)
 _WITH_THE_FILE: tuple[Check, ...] = (
     *(training_mode, ignored_inputs, exif, few_codes, statements, kernels, input_range),
@@ -77,12 +73,10 @@ def triage(
     *,
     begin: Callable[[str], None] = lambda _: None,
     failed: Mapping[str, str] | None = None,
-    only_feeds: bool = False,
 ) -> Triage:
     """Return why a pair differs.
 
     `begin` is called with the name of each check before it; those that have `failed` are left out.
-    `only_feeds`: whether what samples become for each model is all that is looked into.
     """
     failed = dict(failed or {})
 
@@ -104,8 +98,6 @@ def triage(
         for check in checks:
             if pair.is_recorded and check in _WITH_THE_FILE:
                 continue
-            if only_feeds and check not in _OF_FEEDS:
-                continue
             try_check(check.__name__, partial(check, pair), _ERRORS)
 
     if pair.is_recorded:
@@ -125,8 +117,7 @@ def triage(
             run(_CORRECTIONS)
             if not pair.is_corrected:
                 run(_SEARCHES)
-                others = () if only_feeds else plugins.names("cause")
-                for name in others:  # a distribution's code: it may raise anything
+                for name in plugins.names("cause"):  # a distribution's code: it may raise anything
                     try_check(name, partial(_of_others, name, pair), (Exception,))
             is_known = any(
                 cause.strength >= CORRECTED and cause.what != _LIKE_COLOURS for cause in pair.causes

@@ -65,7 +65,7 @@ class Way:
         if type(self.spec) is not type(stated):
             return {}
         if isinstance(self.spec, AudioSpec):
-            was, now = _audio_options(cast("AudioSpec", stated)), _audio_options(self.spec)
+            was, now = audio_options(cast("AudioSpec", stated)), audio_options(self.spec)
             return {name: value for name, value in now.items() if was.get(name) != value}
         changed = changed_options(cast("InputSpec", stated), self.spec)
         return {
@@ -86,7 +86,7 @@ _UNCHANGED = {"scale": "1", "mean": "0", "std": "1"}
 """Options that leave pixels as they are."""
 
 
-def _audio_options(spec: AudioSpec) -> dict[str, str]:
+def audio_options(spec: AudioSpec) -> dict[str, str]:
     """Return what `--input` states of a clip's values and spectrum."""
     fields = {} if spec.mel is None else spec.mel._asdict()
     fields |= {"peak": spec.peak or "none", "axes": spec.axes, "mean": spec.mean, "std": spec.std}

@@ -32,6 +32,7 @@ CONTRADICTS = (
 )
 _KINDS_NAMED = 5
 _SOURCES = {
+    "stated": "as stated",
     "edgeflare": "metadata edgeflare.input",
     "tflite-metadata": "TFLite metadata",
     "ultralytics": "metadata of Ultralytics",
@@ -52,15 +53,21 @@ INPUT_OF = "input of {}: {} ({})"
 
 
 def source_words(source: str, names: Sequence[str]) -> str:
-    """Return what tells how a model is fed: a code of `edgeflare.models.input_metadata.InputSource`."""
+    """Return what tells how a model is fed: "stated", or an `edgeflare.models.input_metadata.InputSource`."""
     return _SOURCES[source].format(names=", ".join(names))
 
 
-def feed_source(model: Mapping[str, Any]) -> str:
-    """Return what tells how a stored model is fed; "": a campaign of an earlier version doesn't have it."""
-    if "feed" not in model:
-        return ""
-    return "as stated" if model["feed"] is None else source_words(**model["feed"])
+def feed_words(samples: str, options: Mapping[str, str], source: str, names: Sequence[str]) -> str:
+    """Return how `samples`, "images" or "audio", enter a model by these options, and what tells it."""
+    texts = {name: f"{name}={value}" for name, value in options.items()}
+    if samples == "images":
+        values = ", ".join(texts.pop(name) for name in _OF_VALUES if name in texts)
+        texts = {"": pixels_words(values), **texts}
+    told = source and f" ({source_words(source, names)})"
+    return ", ".join(texts.values()) + told
+
+
+_OF_VALUES = ("scale", "mean", "std", "color")
 
 
 def pixels_words(stated: str) -> str:

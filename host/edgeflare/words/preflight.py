@@ -3,21 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from edgeflare._internal.text import counted, duration, percent_text
+from edgeflare._internal.text import counted, duration
 from edgeflare.types import Issue
 
-INSTEAD = "the {} model with {} instead of {}"
-BOTH_UNDER_USUAL = "both models under the usual preprocessing"
 MAY_BE_CHANCE = "{}; with only {} this may be chance"
-
-
-def likeliest(seeds: int, flags: str, agreement: float, accuracy: float | None) -> str:
-    """Return a clause that names the likeliest preprocessing by the seeds."""
-    right = "" if accuracy is None else f", accuracy {percent_text(accuracy)}"
-    return (
-        f"; the likeliest by {seeds} seeds: `{flags}` (same class on "
-        f"{percent_text(agreement)}{right}); `edgeflare inputs` shows others"
-    )
 
 
 def sentence(issue: Issue) -> str:

@@ -1,4 +1,4 @@
-"""`edgeflare inputs`: mistakes in the preprocessing of either model, stated or built in, are named."""
+"""`edgeflare inputs`: how samples enter both models, what tells it, and mistakes in it, stated or built in."""
 
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,18 @@ import onnx
 import pytest
 from command import DEMO, Ran, edgeflare, must_run
 from onnx import TensorProto, compose, helper, numpy_helper
+from small_models import save_onnx
 
 from edgeflare_agent.preprocess import oriented
 
 SIDE = 28
-RIGHT = {"scale": "1/255"}
+UNIT = {"scale": "1/255"}
 MISTAKES = {
-    "scale=1": "scale=1/255 instead of scale=1",
-    "mean=127.5 std=127.5": "scale=1/255 instead of mean=127.5, std=127.5",
-    "scale=1/255 orientation=rotate-90": "orientation=upright instead of orientation=rotate-90",
-    "scale=1/255 orientation=mirror": "orientation=upright instead of orientation=mirror",
-    "mean=255 std=-255": "scale=1/255 instead of mean=255, std=-255",
+    "scale=1": UNIT,
+    "mean=127.5 std=127.5": {"scale": "1/255", "mean": "0", "std": "1"},
+    "scale=1/255 orientation=rotate-90": {"orientation": "upright"},
+    "scale=1/255 orientation=mirror": {"orientation": "upright"},
+    "mean=255 std=-255": {"scale": "1/255", "mean": "0", "std": "1"},
 }
 
 
@@ -33,17 +34,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def found(
+def told(
     home: Path, *flags: object, deployed: object = "original.onnx", seeds: object = ""
-) -> Ran:
+) -> dict[str, Any]:
     seeds = seeds or DEMO / "seeds.npz"
-    return edgeflare("inputs", "original.onnx", deployed, seeds, *flags, home=home)
-
-
-def likeliest(ran: Ran) -> tuple[Any, Any]:
+    ran: Ran = edgeflare("inputs", "original.onnx", deployed, seeds, *flags, "--json", home=home)
     assert ran.code == 0, ran.err
-    best = ran.json["pairs"][0]
-    return best["original"], best["deployed"]
+    return ran.json
+
+
+def first_change(found: dict[str, Any]) -> tuple[str, str, str, dict[str, str]]:
+    cause = found["causes"][0]
+    return cause["kind"], cause["side"], cause["proof"], cause["change"]
 
 
 @pytest.mark.parametrize(
@@ -53,22 +55,68 @@ def likeliest(ran: Ran) -> tuple[Any, Any]:
         pytest.param("original", "scale=1", marks=pytest.mark.extended),
     ],
 )
-def test_a_stated_mistake_is_named(home: Path, side: str, mistake: str) -> None:
+def test_a_stated_mistake_is_corrected(home: Path, side: str, mistake: str) -> None:
+    told_of = side if side == "deployed" else "both"  # by the labels
     other = "deployed" if side == "original" else "original"
     wrong = [part for text in mistake.split() for part in (f"--{side}-input", text)]
-    flags = (*wrong, f"--{other}-input", "scale=1/255", "--limit", "30", "--json")
-    ran = found(home, *flags, deployed=DEMO / "deployed.tflite")
-    assert likeliest(ran) == (RIGHT, RIGHT)
-    assert ran.json["changes"] == [f"the {side} model with {MISTAKES[mistake]}"]
-    assert ran.json["pairs"][0]["flags"] == ["--input", "scale=1/255"]
-    assert ran.json["seeds"] == ran.json["labelled"] == 30
+    flags = (*wrong, f"--{other}-input", "scale=1/255", "--limit", "30")
+    found = told(home, *flags, deployed=DEMO / "deployed.tflite")
+    assert first_change(found) == ("preprocessing", told_of, "corrected", MISTAKES[mistake])
+    assert found["inputs"][side]["source"] == "stated"
 
 
-def test_without_labels_and_anything_stated_it_is_found_too(home: Path) -> None:
-    ran = found(home, "--json", deployed=DEMO / "original.tflite", seeds="unlabelled.npz")
-    assert likeliest(ran) == (RIGHT, RIGHT)
-    assert ran.json["stated"] is None
-    assert ran.json["pairs"][0]["accuracy"] is None
+def by_brightness(folder: Path) -> None:
+    """Write a model whose classes are five levels of brightness from 0 to 1, and labelled images for it."""
+    levels = np.linspace(0.1, 0.9, 5, dtype=np.float32)
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["x"], ["mean"]),
+        helper.make_node("Conv", ["mean", "w", "b"], ["scores"]),
+        helper.make_node("Flatten", ["scores"], ["flat"]),
+        helper.make_node("Softmax", ["flat"], ["y"]),
+    ]
+    weights = {"w": 400 * levels.reshape(5, 1, 1, 1), "b": -200 * levels**2}
+    save_onnx(
+        folder / "levels.onnx",
+        nodes,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])],
+        weights,
+    )
+    labels = np.arange(40) % 5
+    noise = np.random.default_rng(0).normal(0, 8, (40, 8, 8))
+    images = np.clip(255 * levels[labels, None, None] + noise, 0, 255).astype(np.uint8)
+    np.savez(folder / "levels.npz", images=images, labels=labels)
+
+
+def test_labels_tell_a_scaling_that_nothing_else_tells(tmp_path: Path) -> None:
+    by_brightness(tmp_path)
+    files = ("levels.onnx", "levels.onnx", "levels.npz")
+    ran = must_run("inputs", *files, "--json", home=tmp_path)
+    fed = ran.json["inputs"]
+    assert (fed["original"]["source"], fed["original"]["options"]) == ("labels", UNIT)
+    assert (fed["deployed"]["source"], fed["deployed"]["options"]) == ("other-model", UNIT)
+    assert (ran.json["is_healthy"], ran.json["causes"]) == (True, [])
+
+
+def test_labels_that_do_not_tell_a_scaling_are_not_asked_for_again(home: Path) -> None:
+    pair = ("original.onnx", DEMO / "original.tflite")
+    without = edgeflare("inputs", *pair, "unlabelled.npz", home=home)
+    given = edgeflare("inputs", *pair, DEMO / "seeds.npz", home=home)
+    assert (without.code, given.code) == (2, 2)
+    assert "30 labelled seeds" in without.err
+    assert "30 labelled seeds" not in given.err
+    assert "100 labelled seeds" in given.err
+    assert "pixels / 255 (100 % right)" in given.err
+
+
+def test_a_healthy_pair_has_no_other_way_and_what_tells_it_is_shown(home: Path) -> None:
+    original, deployed = DEMO / "original.onnx", DEMO / "deployed.tflite"
+    ran = edgeflare("inputs", original, deployed, "unlabelled.npz", home=home)
+    assert ran.code == 0
+    assert "original.onnx takes pixels / 255 (metadata edgeflare.input)" in ran.out
+    assert "deployed.tflite takes pixels / 255 (range of its integers)" in ran.out
+    assert "agrees as well as healthy int8 pairs do" in ran.out
+    assert not list(home.glob("**/campaign*"))
 
 
 def behind(home: Path, nodes: list[Any], shape: list[int], name: str) -> str:
@@ -91,16 +139,22 @@ def behind(home: Path, nodes: list[Any], shape: list[int], name: str) -> str:
 def test_a_model_made_for_images_upside_down_is_told(home: Path) -> None:
     nodes = [helper.make_node("Slice", ["given", "start", "end", "axis", "start"], ["made"])]
     deployed = behind(home, nodes, [1, 1, SIDE, SIDE], "flipped.onnx")
-    ran = found(home, "--input", "scale=1/255", "--json", deployed=deployed)
-    assert likeliest(ran) == (RIGHT, {**RIGHT, "orientation": "flip"})
-    assert ran.json["pairs"][0]["distance"] < 1e-6
-    changes = ["the deployed model with orientation=flip instead of orientation=upright"]
-    assert ran.json["changes"] == changes
-    flags = ran.json["pairs"][0]["flags"]
+    found = told(home, "--input", "scale=1/255", deployed=deployed)
+    change = {"orientation": "flip"}
+    assert first_change(found) == ("preprocessing", "deployed", "corrected", change)
+    flags = ("--input", "scale=1/255", "--deployed-input", "orientation=flip")
     seeds = ("--seeds", DEMO / "seeds.npz", "--limit", "4", "--strategy", "none", "--no-survey")
     pair = ("--original", "original.onnx", "--deployed", deployed, *seeds, "--json")
     campaign = must_run("run", *pair, *flags, "--out", "flipped", home=home)
     assert campaign.json["deployed_right"] == campaign.json["original_right"] > 0
+
+
+def test_where_no_way_of_feeding_fits_none_is_named(home: Path) -> None:
+    nodes = [helper.make_node("Softmax", ["given"], ["made"], axis=3)]
+    deployed = behind(home, nodes, [1, 1, SIDE, SIDE], "other.onnx")
+    found = told(home, "--input", "scale=1/255", deployed=deployed, seeds="unlabelled.npz")
+    assert found["causes"]
+    assert "preprocessing" not in {cause["kind"] for cause in found["causes"]}
 
 
 def test_the_resize_rule_of_a_model_of_another_size_is_told(home: Path) -> None:
@@ -108,18 +162,18 @@ def test_the_resize_rule_of_a_model_of_another_size_is_told(home: Path) -> None:
         helper.make_node("AveragePool", ["given"], ["made"], kernel_shape=[2, 2], strides=[2, 2])
     ]
     deployed = behind(home, nodes, [1, 1, 2 * SIDE, 2 * SIDE], "larger.onnx")
-    ran = found(home, "--input", "scale=1/255", "--json", deployed=deployed)
-    original, best = likeliest(ran)
-    assert original == RIGHT
-    assert best["resize"] in {"nearest", "area"}  # which are the same here
-    assert ran.json["pairs"][0]["distance"] < 1e-6
+    flags = ("--input", "scale=1/255", "--deployed-input", "resize=bilinear")
+    found = told(home, *flags, deployed=deployed)
+    kind, side, proof, change = first_change(found)
+    assert (kind, side, proof) == ("preprocessing", "deployed", "corrected")
+    assert change["resize"] in {"nearest", "area"}  # which are the same here
 
 
 def test_a_run_where_nothing_tells_the_scaling_asks_without_a_winner_and_makes_nothing(
     home: Path,
 ) -> None:
     pair = ("--original", "original.onnx", "--deployed", DEMO / "original.tflite")
-    ran = edgeflare("run", *pair, "--seeds", DEMO / "seeds.npz", "--out", "nothing", home=home)
+    ran = edgeflare("run", *pair, "--seeds", "unlabelled.npz", "--out", "nothing", home=home)
     assert ran.code == 2
     assert "pixels are scaled" in ran.sentence
     assert "likeliest" not in ran.sentence
@@ -131,7 +185,8 @@ def test_a_run_where_nothing_tells_the_scaling_asks_without_a_winner_and_makes_n
     [
         (("gone.onnx", "original.onnx", "unlabelled.npz"), "gone.onnx"),
         (("original.onnx", "original.onnx", "gone"), "seeds"),
-        (("original.onnx", "original.onnx", "unlabelled.npz", "--limit", "0"), "--limit"),
+        (("original.onnx", "original.onnx", "unlabelled.npz", "--limit", "0"), "limit"),
+        (("original.onnx", "original.onnx", "unlabelled.npz"), "scale"),
     ],
 )
 def test_what_can_t_be_used_is_said(home: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -145,6 +200,7 @@ def test_both_models_turned_alike_are_told_by_labels(home: Path, orientation: st
     with np.load(DEMO / "seeds.npz") as stored:
         turned = [oriented(one, orientation) for one in stored["images"]]
         np.savez(home / "turned.npz", images=np.array(turned), labels=stored["labels"])
-    ran = found(home, "--input", "scale=1/255", "--json", seeds="turned.npz")
+    found = told(home, "--input", "scale=1/255", seeds="turned.npz")
     back = {"rotate-90": "rotate-270", "rotate-270": "rotate-90"}[orientation]
-    assert likeliest(ran) == ({**RIGHT, "orientation": back},) * 2
+    change = {"orientation": back}
+    assert first_change(found) == ("preprocessing", "both", "corrected", change)

@@ -104,7 +104,7 @@ def _candidates_clause(own: Inference, other: Inference) -> str:
     behind = own.behind or other.behind
     if behind is not None and not own.candidates:
         clauses.append(inputs_words.BEHIND.format(pixels_words(values_text(behind.options))))
-    return "".join(f"; {clause}" for clause in [*clauses, inputs_words.TOLD_BY])
+    return "".join(f"; {clause}" for clause in clauses)
 
 
 def told_words(feed: InferredInput) -> str:

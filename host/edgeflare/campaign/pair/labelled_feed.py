@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeflare._internal.text import percent_text
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.inputs import chosen_input, inferred_input, seed_rows
@@ -18,15 +19,17 @@ from edgeflare.models import InputOptions, InputSpec, OriginalModel
 from edgeflare.models.image_input import UnknownScalingError
 from edgeflare.models.inferred_input import Inference, alike
 from edgeflare.models.input_metadata import InferredInput
-from edgeflare.models.usual_inputs import usual_ways, values_of
+from edgeflare.models.usual_inputs import usual_ways, values_of, values_text
 from edgeflare.seeds import SeedSource
 from edgeflare.types import Query, SeedInput, with_row
+from edgeflare.words.inputs import TOLD_BY, pixels_words
 
 _READ, _MOST, _FEWEST = 1000, 120, 16
 """Seeds that are read, the most that are asked about, and the fewest labelled ones that tell anything."""
 _PARTS = (16, 32, 64, _MOST)
 """So many seeds are asked about before ways that are surely worse are left out."""
 _LEAST_RIGHT = 0.5
+_SHOWN = 4
 
 
 class LabelledFeed(NamedTuple):
@@ -34,6 +37,17 @@ class LabelledFeed(NamedTuple):
 
     config: CampaignConfig
     told_by: InferredInput
+
+
+class UndecidedFeed(NamedTuple):
+    """Ways that so many labelled seeds don't tell apart, each with the share of them that is right.
+
+    None, of all that were `tried`, where the original is right on fewer than half in each.
+    """
+
+    labelled: int
+    tried: int
+    ways: Sequence[tuple[float, InputOptions]] = ()
 
 
 def resolved_pair(
@@ -46,21 +60,41 @@ def resolved_pair(
     """
     try:
         return config, resolve_pair(config, original, fleet)
-    except UnknownScalingError:
+    except UnknownScalingError as error:
         labelled = None if source is None else feed_by_labels(config, original, fleet, source)
-        if labelled is None:
-            raise
+        if not isinstance(labelled, LabelledFeed):
+            clause = TOLD_BY if labelled is None else _undecided_clause(labelled)
+            raise UnknownScalingError(f"{error}; {clause}") from None
     sides = resolve_pair(labelled.config, original, fleet)
     return labelled.config, (sides[0]._replace(feed=labelled.told_by.told_by()), sides[1])
 
 
+def _undecided_clause(found: UndecidedFeed) -> str:
+    if not found.ways:
+        return (
+            f"fed in none of {found.tried} usual ways the original is right on half of "
+            f"{found.labelled} labelled seeds: look at the labels; the training code tells how it is fed"
+        )
+    ways = (
+        f"{pixels_words(values_text(options))} ({percent_text(right)} right)"
+        for right, options in found.ways[:_SHOWN]
+    )
+    more = len(found.ways) - _SHOWN
+    return (
+        f"{found.labelled} labelled seeds don't tell these apart: {', '.join(ways)}"
+        + (f", {more} more" if more > 0 else "")
+        + "; the training code tells"
+    )
+
+
 def feed_by_labels(
     config: CampaignConfig, original: OriginalModel, fleet: Fleet, source: SeedSource
-) -> LabelledFeed | None:
-    """Return the scaling in which the original is right where it isn't in any other; None: none is.
+) -> LabelledFeed | UndecidedFeed | None:
+    """Return the scaling in which the original is right where it isn't in any other; None: no labels tell.
 
-    By McNemar, among the usual ones in both colour orders. Where some aren't told apart, that which the
-    integers behind an input were calibrated for counts, if it is as right as the best. The device isn't asked.
+    By McNemar, among the usual ones in both colour orders, and what the files tell. Where some aren't told
+    apart, that which the files tell or the integers behind an input were calibrated for counts, if it is
+    as right as the best. The device isn't asked.
     """
     if config.original.input.has_scaling:
         return None  # it is the deployed model's that isn't known
@@ -79,16 +113,34 @@ def feed_by_labels(
     rows = seed_rows(sides, [seed.id for seed in seeds])
     samples = [with_row(seed.sample, rows.get(seed.id)) for seed in seeds]
     size = seeds[0].sample.shape[:2]
-    ways = usual_ways(side.spec, side.spec, (size[0], size[1]), placed=False)
     inferences = _inferences(config, original, fleet)
+    behind = [inference.behind for inference in inferences if inference.behind is not None]
+    hints = [feed.options for feed in (*inferences[0].candidates, *behind)]
+    ways = usual_ways(side.spec, side.spec, (size[0], size[1]), placed=False)
+    for options in hints:
+        if not any(alike(values_of(way), options) for way in ways):
+            ways.append(_fed_so(side.spec, options))
     tried = _Tried(original, side, samples, labels)
-    best = tried.best(ways, [one.behind for one in inferences if one.behind is not None])
-    if best is None:
-        return None
-    right = tried.right[best][: tried.counts[best]]
-    told = f"{int(right.sum())} of {len(right)} right"
-    options = values_of(best)
+    undecided = tried.best(ways)
+    fitting = undecided
+    if len(undecided) > 1:
+        fitting = [
+            way
+            for way in undecided
+            if any(alike(values_of(way), options) for options in hints)
+            and tried.count(way) >= tried.count(undecided[0]) - 1
+        ]
+    if len(fitting) != 1:
+        shares = [(tried.count(way) / tried.asked, values_of(way)) for way in undecided]
+        return UndecidedFeed(tried.asked if shares else len(seeds), len(ways), shares)
+    told = f"{tried.count(fitting[0])} of {tried.asked} right"
+    options = values_of(fitting[0])
     return LabelledFeed(_stating(config, options), InferredInput("labels", options, (told,)))
+
+
+def _fed_so(spec: InputSpec, options: InputOptions) -> InputSpec:
+    scale, mean, std = options.factors
+    return spec._replace(scale=scale, mean=mean, std=std, color=options.color or spec.color)
 
 
 def _inferences(
@@ -119,7 +171,7 @@ def _labelled(source: SeedSource, seed: int) -> list[SeedInput]:
 
 
 class _Tried:
-    """What the original decides in ways of feeding it; `right`: on which seeds it is right in each."""
+    """What the original decides in ways of feeding it, on the first `asked` seeds."""
 
     def __init__(
         self,
@@ -130,47 +182,35 @@ class _Tried:
     ) -> None:
         self._original, self._side = original, side
         self._samples, self._labels = samples, labels
-        self.right: dict[InputSpec, NDArray[np.bool_]] = {}
-        self.counts: dict[InputSpec, int] = {}
+        self._right: dict[InputSpec, list[bool]] = {}
+        self.asked = 0
 
-    def best(
-        self, ways: Sequence[InputSpec], calibrated: Sequence[InferredInput]
-    ) -> InputSpec | None:
-        """Return the way that is surely better than all others, or as good as the best and calibrated for."""
+    def count(self, way: InputSpec) -> int:
+        """Return on how many seeds the original is right in a way."""
+        return sum(self._right[way][: self.asked])
+
+    def best(self, ways: Sequence[InputSpec]) -> list[InputSpec]:
+        """Return the ways that none is surely better than, the best first; none where all are bad."""
         kept = list(ways)
-        parts = sorted({min(part, len(self._samples)) for part in _PARTS})
-        for count in parts:
+        for self.asked in sorted({min(part, len(self._samples)) for part in _PARTS}):
             for way in kept:
-                self._ask(way, count)
-            best = max(kept, key=lambda way: int(self.right[way][:count].sum()))
-            kept = [way for way in kept if way == best or not self._is_worse(way, best, count)]
-            if len(kept) == 1 or count == len(self._samples):
+                self._ask(way)
+            kept.sort(key=lambda way: -self.count(way))
+            kept = [way for way in kept if not self._is_worse(way, kept[0])]
+            if len(kept) == 1:
                 break
-        if self.right[best][:count].mean() < _LEAST_RIGHT:
-            return None
-        if len(kept) == 1:
-            return best
-        most = int(self.right[best][:count].sum())
-        fitting = [
-            way
-            for way in kept
-            if any(alike(values_of(way), one.options) for one in calibrated)
-            and int(self.right[way][:count].sum()) >= most - 1
-        ]
-        return fitting[0] if len(fitting) == 1 else None
+        return kept if self.count(kept[0]) >= _LEAST_RIGHT * self.asked else []
 
-    def _is_worse(self, way: InputSpec, best: InputSpec, count: int) -> bool:
-        ours, theirs = self.right[best][:count], self.right[way][:count]
-        won, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+    def _is_worse(self, way: InputSpec, best: InputSpec) -> bool:
+        pairs = list(zip(self._right[best], self._right[way], strict=True))
+        won, lost = pairs.count((True, False)), pairs.count((False, True))
         return won - lost >= 3 + 2 * math.sqrt(won + lost)
 
-    def _ask(self, way: InputSpec, count: int) -> None:
+    def _ask(self, way: InputSpec) -> None:
         """Ask about the first seeds in a way, as far as that isn't known."""
-        known = self.counts.get(way, 0)
-        right = self.right.setdefault(way, np.zeros(len(self._samples), bool))
-        for place in range(known, count):
-            right[place] = self._decided(way, self._samples[place]) == self._labels[place]
-        self.counts[way] = max(known, count)
+        right = self._right.setdefault(way, [])
+        for place in range(len(right), self.asked):
+            right.append(self._decided(way, self._samples[place]) == self._labels[place])
 
     def _decided(self, way: InputSpec, sample: Query) -> int:
         try:
