@@ -22,6 +22,11 @@ _HOSTS = "Devices of several hosts"
 _MLFLOW = "MLflow"
 _NARROWED = "Only a part"
 _DEVICE = "local, a name in the inventory, ssh://user@host:port or adb://SERIAL."
+_OF_SEARCHES = (
+    *("strategy", "variant", "option", "crossing", "device_budget", "max_l2", "max_linf"),
+    *("min_ssim", "operator", "max_queries", "max_host_queries", "timeout"),
+)
+"""Settings of searches, which commands don't have that search nothing."""
 _TOML = "A campaign.toml (edgeflare init writes one)."
 
 
@@ -168,13 +173,7 @@ class SurveySettings(HostsSettings):
     campaign: Annotated[Path | None, Flag("campaign")] = Field(None, description=_TOML)
     typed: Annotated[
         Typed,
-        FlagsOfCampaign(
-            without=(
-                *("strategy", "variant", "option", "crossing", "device_budget", "max_l2"),
-                *("max_linf", "min_ssim", "operator", "max_queries", "max_host_queries"),
-                *("timeout", "survey"),
-            )
-        ),
+        FlagsOfCampaign(without=(*_OF_SEARCHES, "survey")),
     ] = Typed()
 
 
@@ -328,8 +327,8 @@ class DevicePruneSettings(DeviceSettings):
     )
 
 
-class InputsSettings(BaseModel):
-    """``inputs``."""
+class PairSettings(BaseModel):
+    """Commands on two models and seeds."""
 
     original: Annotated[Path, Flag("original", metavar="ORIGINAL")] = Field(
         description="The original model."
@@ -340,6 +339,11 @@ class InputsSettings(BaseModel):
     seeds: Annotated[Path, Flag("seeds", metavar="SEEDS")] = Field(
         description="A folder of images or recordings, or an .npz."
     )
+
+
+class InputsSettings(PairSettings):
+    """``inputs``."""
+
     typed: Annotated[
         Typed,
         FlagsOfCampaign(
@@ -353,26 +357,13 @@ class InputsSettings(BaseModel):
     ] = Typed()
 
 
-class CheckSettings(BaseModel):
+class CheckSettings(PairSettings):
     """``check``."""
 
-    original: Annotated[Path, Flag("original", metavar="ORIGINAL")] = Field(
-        description="The original model."
-    )
-    deployed: Annotated[Path, Flag("deployed", metavar="DEPLOYED")] = Field(
-        description="The deployed model."
-    )
-    seeds: Annotated[Path, Flag("seeds", metavar="SEEDS")] = Field(
-        description="A folder of images or recordings, or an .npz."
-    )
     typed: Annotated[
         Typed,
         FlagsOfCampaign(
-            without=(
-                *("strategy", "variant", "option", "crossing", "device_budget", "max_l2"),
-                *("max_linf", "min_ssim", "operator", "max_queries", "max_host_queries"),
-                *("timeout", "original", "deployed", "seeds", "allow_disagreement"),
-            )
+            without=(*_OF_SEARCHES, "original", "deployed", "seeds", "allow_disagreement")
         ),
     ] = Typed()
 

@@ -70,7 +70,7 @@ from edgeflare.store.records import ReplayInput
 from edgeflare.triage.cause import NAME as TRIAGE
 from edgeflare.triage.cause import Triage
 from edgeflare.types import Output
-from edgeflare.words.next_steps import in_one_sentence
+from edgeflare.words.next_steps import with_step
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -150,8 +150,9 @@ def _explained(
         unusable = (problem.words for problem in unusable_answers(store))
         why = next(unusable, "there is nothing to explain")
         triaged = store.result(TRIAGE, Triage)
-        pair = "" if triaged is None else f"; {in_one_sentence(triaged)}"
-        raise UsageError(f"{store.folder} has no finding: {why}{pair}")
+        causes = () if triaged is None else triaged.causes
+        why += "".join(f"; {with_step(cause)}" for cause in causes[:1])
+        raise UsageError(f"{store.folder} has no finding: {why}")
     cost = (1 + walk.config.search.confirmations) * (1 + len(device_rungs))
     cost += _run_one_file(ladder) and ladder[-2].deployed.runtime == "tflite"
     if walk.config.fleet.mode == "replicate":

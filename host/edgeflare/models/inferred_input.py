@@ -21,7 +21,7 @@ from edgeflare.models.image_input import (
     scaling_between,
     scaling_of_range,
 )
-from edgeflare.models.input_metadata import InferredInput, written_inputs
+from edgeflare.models.input_metadata import InferredInput, UnusableSettings, written_inputs
 from edgeflare_agent.image_spec import TensorInfo
 
 _NEARLY = 0.02
@@ -36,12 +36,14 @@ class Inference:
 
     `besides`: what the file's own entry states where that is no scaling. `behind`: what the integers
     right behind an input of floats were calibrated for; it counts where labels don't contradict it.
+    `unusable`: settings that are left out.
     """
 
     known: InferredInput | None = None
     candidates: tuple[InferredInput, ...] = ()
     behind: InferredInput | None = None
     besides: InputOptions = field(default_factory=InputOptions)
+    unusable: tuple[UnusableSettings, ...] = ()
 
     @property
     def options(self) -> InputOptions:
@@ -111,7 +113,9 @@ def infer_input(
         return Inference(InferredInput("edgeflare", in_file))
     if stated.is_audio:
         return Inference(besides=in_file)
-    written = list(written_inputs(file.path, file.metadata, file.place))
+    settings = list(written_inputs(file.path, file.metadata, file.place))
+    written = [one for one in settings if isinstance(one, InferredInput)]
+    unusable = [one for one in settings if isinstance(one, UnusableSettings)]
     of_range = scaling_of_range(file.tensor)
     if stated.has_scaling:
         found = Inference(written[0]) if written else Inference()
@@ -119,7 +123,8 @@ def infer_input(
         found = Inference(InferredInput("quantisation", of_range))
     else:
         first = read(file) if file.channels else None
-        found = _agreed(_of_channels(written, file, stated), first, file)
+        fitting, others = _of_channels(written, file, stated)
+        found = replace(_agreed(fitting, first, file), unusable=(*unusable, *others))
     if found.known is None:
         return replace(found, besides=in_file)
     return replace(
@@ -129,18 +134,20 @@ def infer_input(
 
 def _of_channels(
     written: Sequence[InferredInput], file: InputFile, stated: InputOptions
-) -> list[InferredInput]:
-    """Return what was written of an image with these channels.
+) -> tuple[list[InferredInput], list[UnusableSettings]]:
+    """Return what was written of an image with these channels, and of one with others.
 
     Numbers for each channel are in the order of RGB: of a model that is stated to take BGR they tell nothing.
     """
-    fitting = []
-    for one in written:
-        sizes = {len(values) for values in (one.options.mean, one.options.std) if values}
-        alike = all(len({*values}) == 1 for values in (one.options.mean, one.options.std) if values)
-        if (alike or stated.color != "BGR") and sizes <= {1, file.channels}:
-            fitting.append(one)
-    return fitting
+    fitting, others = [], []
+    for feed in written:
+        numbers = [values for values in (feed.options.mean, feed.options.std) if values]
+        alike = all(len({*values}) == 1 for values in numbers)
+        if not alike and not {len(values) for values in numbers} <= {1, file.channels}:
+            others.append(UnusableSettings(feed.source, feed.names, "channels"))
+        elif alike or stated.color != "BGR":
+            fitting.append(feed)
+    return fitting, others
 
 
 def _agreed(

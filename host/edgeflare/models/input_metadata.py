@@ -4,11 +4,14 @@ import ast
 import json
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 from pydantic import ValidationError
 
 from edgeflare.models.image_input import InputOptions
@@ -38,6 +41,8 @@ _EXPORT_FOLDERS = ("onnx", "tflite")
 """Folders of models whose settings lie one folder above, as Hugging Face has them."""
 _MOST_BYTES = 1 << 20
 """Of a settings file: larger ones are none."""
+_LARGEST = 16384
+"""Sides of images are no longer."""
 _DAMAGED = (struct.error, IndexError, ValueError, UnicodeDecodeError, RecursionError, MemoryError)
 
 
@@ -54,41 +59,82 @@ class InferredInput:
         return {"source": self.source, "names": list(self.names)}
 
 
+@dataclass(frozen=True)
+class UnusableSettings:
+    """Settings of an input that tell nothing: they can't be parsed, or no input has such numbers, or channels."""
+
+    source: InputSource
+    names: tuple[str, ...]
+    problem: Literal["syntax", "values", "channels"]
+
+
+class _NonsenseError(ValueError):
+    """Settings are of an input, and no input has them."""
+
+
 def written_inputs(
     path: Path, metadata: Mapping[str, str], place: int = 0
-) -> Iterator[InferredInput]:
+) -> Iterator[InferredInput | UnusableSettings]:
     """Yield how the input in a place is fed by the file's metadata, then by files beside it.
 
-    `metadata`: what the runtime reads in the file. Entries that can't be read tell nothing.
+    `metadata`: what the runtime reads in the file.
     """
+    settings: list[_Settings] = []
     if path.suffix.lower() == ".tflite":
         packed = packed_metadata(path)
-        inputs = packed.inputs
-        if place < len(inputs) and inputs[place] is not None:
-            yield InferredInput("tflite-metadata", inputs[place] or InputOptions())
+        settings += [
+            ("tflite-metadata", (), partial(_checked, values))
+            for values in packed.inputs[place : place + 1]
+            if values is not None
+        ]
         metadata = {**packed.entries, **metadata}
-    yield from _in_entries(metadata)
+    settings += _in_entries(metadata)
     folders = [path.parent]
     if path.parent.name.lower() in _EXPORT_FOLDERS:
         folders.append(path.parent.parent)
     for folder in folders:
-        for name, source in _BESIDE.items():
-            settings = _settings(folder / name)
-            if source == "timm-config":
-                settings = settings.get("pretrained_cfg", settings)
-            options = _of_settings(settings)
+        settings += _beside(folder)
+    for source, names, read in settings:
+        try:
+            options = read()
+        except json.JSONDecodeError:
+            yield UnusableSettings(source, names, "syntax")
+        except _NonsenseError:
+            yield UnusableSettings(source, names, "values")
+        else:
             if options is not None:
-                yield InferredInput(source, options, (name,))
+                yield InferredInput(source, options, names)
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    """Return a settings file's table; empty where there is none that can be read."""
+_Settings: TypeAlias = tuple[InputSource, tuple[str, ...], Callable[[], InputOptions | None]]
+"""What tells it, its names, and what reads the options: None where they aren't of an input."""
+
+
+def _beside(folder: Path) -> Iterator[_Settings]:
+    """Yield the settings in a folder."""
+    for name, source in _BESIDE.items():
+        file = folder / name
+        try:
+            if not file.is_file() or file.stat().st_size > _MOST_BYTES:
+                continue
+            text = file.read_text("utf-8-sig", errors="replace")
+        except OSError:
+            continue
+        yield source, (name,), partial(_of_file, source, text)
+
+
+def _of_file(source: InputSource, text: str) -> InputOptions | None:
     try:
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-            return {}
-        return _table(path.read_text())
-    except (OSError, UnicodeDecodeError):
-        return {}
+        settings = json.loads(text)
+    except RecursionError:
+        return None
+    except ValueError:
+        if source == "timm-config":
+            return None  # other programs call their files so, too
+        raise
+    if source == "timm-config" and isinstance(settings, dict):
+        settings = settings.get("pretrained_cfg", settings)
+    return _of_settings(settings)
 
 
 def _table(text: str) -> dict[str, Any]:
@@ -99,23 +145,19 @@ def _table(text: str) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _in_entries(metadata: Mapping[str, str]) -> Iterator[InferredInput]:
+def _in_entries(metadata: Mapping[str, str]) -> Iterator[_Settings]:
     """Yield what entries of a file's metadata tell, by whose they are."""
     about = f"{metadata.get('description', '')} {metadata.get('author', '')}"
     if "Ultralytics" in about and "stride" in metadata:
         size = _pair(_literal(metadata.get("imgsz", "")))
-        options = _checked({"scale": "1/255", "size": size})
-        if options is not None:
-            yield InferredInput("ultralytics", options, ("description",))
+        yield "ultralytics", ("description",), partial(_checked, {"scale": "1/255", "size": size})
     for name in ("pretrained_cfg", "preprocessor_config", "preprocessor_config.json"):
-        options = _of_settings(_table(metadata.get(name, "")))
-        if options is not None:
-            yield InferredInput("metadata", options, (name,))
+        if name in metadata:
+            yield "metadata", (name,), partial(_of_settings, _table(metadata[name]))
     for names in (("mean", "std"), ("image_mean", "image_std"), ("norm_mean", "norm_std")):
-        means, deviations = (_numbers(_literal(metadata.get(name, ""))) for name in names)
-        options = _of_unit_range(means, deviations)
-        if options is not None:
-            yield InferredInput("metadata", options, names)
+        if names[0] in metadata and names[1] in metadata:
+            means, deviations = (_literal(metadata[name]) for name in names)
+            yield "metadata", names, partial(_of_unit_range, means, deviations)
 
 
 def _of_settings(settings: Any) -> InputOptions | None:
@@ -123,43 +165,47 @@ def _of_settings(settings: Any) -> InputOptions | None:
     if not isinstance(settings, dict):
         return None
     if "image_mean" not in settings and "do_rescale" not in settings:
-        shape = _numbers(settings.get("input_size"))
-        options = _of_unit_range(_numbers(settings.get("mean")), _numbers(settings.get("std")))
-        if options is None or len(shape) != 3:
+        if not {"input_size", "mean", "std"} <= settings.keys():
             return None  # `mean` and `std` of something else
-        return options.model_copy(update={"size": (int(shape[1]), int(shape[2]))})
+        options = _of_unit_range(settings["mean"], settings["std"])
+        shape = _numbers(settings["input_size"])
+        size = _pair(shape[1:]) if len(shape) == 3 else None
+        return None if options is None else options.model_copy(update={"size": size})
     stated: dict[str, Any] = {"scale": 1.0}
     if settings.get("do_rescale", True):
-        factor = settings.get("rescale_factor", 1 / 255)
-        if not isinstance(factor, int | float) or not factor:
-            return None
-        stated["scale"] = f"1/{1 / factor:.9g}"
+        factor = _numbers(settings.get("rescale_factor", 1 / 255))
+        if len(factor) != 1 or not 1e-6 <= factor[0] <= 1e6:
+            raise _NonsenseError
+        stated["scale"] = f"1/{1 / factor[0]:.9g}"
     if settings.get("do_normalize", "image_mean" in settings):
+        if not {"image_mean", "image_std"} <= settings.keys():
+            return None  # its class has defaults
         stated["mean"] = _numbers(settings.get("image_mean"))
         stated["std"] = _numbers(settings.get("image_std"))
-        if not stated["mean"] or not stated["std"]:
-            return None
     name = "crop_size" if settings.get("do_center_crop") else "size"
     return _checked({**stated, "size": _pair(settings.get(name))})
 
 
-def _of_unit_range(means: Sequence[float], deviations: Sequence[float]) -> InputOptions | None:
+def _of_unit_range(means: Any, deviations: Any) -> InputOptions | None:
     """Return the options of a mean and a deviation of pixels from 0 to 1; None where they may be others.
 
     A mean of 0 with a deviation of 1 is said of pixels in any range.
     """
-    if not means or not deviations or not any(means):
-        return None
-    if not all(0 <= one <= 1 for one in means) or not all(0 < one <= 1 for one in deviations):
-        return None
-    return _checked({"scale": "1/255", "mean": means, "std": deviations})
+    options = _checked({"scale": "1/255", "mean": _numbers(means), "std": _numbers(deviations)})
+    _, mean, std = options.factors
+    is_of_unit = any(mean) and max(mean) <= 1 and min(mean) >= 0 and max(std) <= 1
+    return options if is_of_unit else None
 
 
-def _checked(values: Mapping[str, Any]) -> InputOptions | None:
+def _checked(values: Mapping[str, Any]) -> InputOptions:
+    """Return options; raise _NonsenseError where numbers are missing, or no deviations of pixels."""
+    numbers = [values[name] for name in ("mean", "std") if name in values]
+    if any(len(of) not in (1, 3) for of in numbers) or min(values.get("std", (1,))) <= 0:
+        raise _NonsenseError
     try:
         return InputOptions.model_validate(values)
-    except ValidationError:
-        return None
+    except ValidationError as error:
+        raise _NonsenseError from error
 
 
 def _literal(text: str) -> Any:
@@ -170,9 +216,13 @@ def _literal(text: str) -> Any:
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
+    """Return a number, or several, as such; none where one isn't finite."""
     values = value if isinstance(value, list | tuple) else (value,)
-    is_numeric = all(isinstance(one, int | float) and one == one for one in values)
-    return tuple(map(float, values)) if is_numeric else ()
+    try:
+        numbers = tuple(float(one) for one in values if isinstance(one, int | float))
+    except OverflowError:
+        return ()
+    return numbers if len(numbers) == len(values) and np.isfinite(numbers).all() else ()
 
 
 def _pair(value: Any) -> tuple[int, int] | None:
@@ -181,56 +231,52 @@ def _pair(value: Any) -> tuple[int, int] | None:
         value = (value.get("height"), value.get("width"))
     numbers = _numbers(value)
     numbers = numbers * 2 if len(numbers) == 1 else numbers
-    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 and min(numbers) >= 1 else None
+    is_size = len(numbers) == 2 and min(numbers) >= 1 and max(numbers) <= _LARGEST
+    return (int(numbers[0]), int(numbers[1])) if is_size else None
 
 
 @dataclass(frozen=True)
 class PackedMetadata:
     """What a TFLite file carries of itself.
 
-    `inputs`: for each input its options, None where it has none. `entries`: texts that a tool packed
-    with the file, as Ultralytics does. `labels`: the names of the classes in the associated file.
+    `inputs`: for each input its mean and std, None where it has none. `entries`: texts that a tool packed
+    with the file, as Ultralytics does.
     """
 
-    inputs: tuple[InputOptions | None, ...] = ()
+    inputs: tuple[Mapping[str, tuple[float, ...]] | None, ...] = ()
     entries: Mapping[str, str] = field(default_factory=dict)
-    labels: tuple[str, ...] = ()
 
 
 def packed_metadata(path: Path) -> PackedMetadata:
     """Return what a ``.tflite`` file carries of itself; nothing where that can't be read."""
     try:
         table = _metadata_table(path.read_bytes())
-        inputs, names = ((), []) if table is None else (_inputs(table), _label_files(table))
+        inputs = () if table is None else _inputs(table)
     except (OSError, *_DAMAGED):
-        inputs, names = (), []
+        inputs = ()
     try:
         with zipfile.ZipFile(path) as archive:
-            files = {
-                one.filename: archive.read(one)
+            files = [
+                archive.read(one).decode(errors="replace")
                 for one in archive.infolist()
                 if one.file_size <= _MOST_BYTES
-            }
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
-        files = {}
-    labels: tuple[str, ...] = ()
+            ]
+    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
+        files = []
     entries: dict[str, str] = {}
-    for name, content in files.items():
-        text = content.decode(errors="replace")
-        if name in names and not labels:
-            labels = tuple(line.strip() for line in text.splitlines() if line.strip())
+    for text in files:
         packed = _table(text) or _literal(text)
         if isinstance(packed, dict) and "stride" in packed:
             entries = {str(key): str(value) for key, value in packed.items()}
-    return PackedMetadata(inputs, entries, labels)
+    return PackedMetadata(inputs, entries)
 
 
 # The flatbuffers that are read here: the places of fields in their tables, of TFLite's schema.fbs and of
 # metadata_schema.fbs (tensorflow/tflite-support). The latter has no generated reader in ai-edge-litert.
 _MODEL_BUFFERS, _MODEL_METADATA = 4, 6
-_ABOUT_SUBGRAPHS, _ABOUT_INPUTS, _ABOUT_OUTPUTS = 3, 2, 3
-_CONTENT, _UNITS, _FILES = 3, 4, 6
-_IMAGE, _NORMALISATION, _AXIS_LABELS, _VALUE_LABELS = 2, 1, 2, 3
+_ABOUT_SUBGRAPHS, _ABOUT_INPUTS = 3, 2
+_CONTENT, _UNITS = 3, 4
+_IMAGE, _NORMALISATION = 2, 1
 
 
 class _Table:
@@ -299,30 +345,17 @@ def _metadata_table(data: bytes) -> _Table | None:
     return None
 
 
-def _inputs(subgraph: _Table) -> tuple[InputOptions | None, ...]:
+def _inputs(subgraph: _Table) -> tuple[Mapping[str, tuple[float, ...]] | None, ...]:
     return tuple(_of_tensor(one) for one in subgraph.tables(_ABOUT_INPUTS))
 
 
-def _of_tensor(tensor: _Table) -> InputOptions | None:
-    """Return the options of an input that is normalised: value = (pixel - mean) / std."""
+def _of_tensor(tensor: _Table) -> Mapping[str, tuple[float, ...]] | None:
+    """Return mean and std of an input that is normalised: value = (pixel - mean) / std."""
     content = tensor.table(_CONTENT)
     if content is not None and content.number(0, "<B") not in (0, _IMAGE):
         return None  # of features or sound
     for unit in tensor.tables(_UNITS):
         options = unit.table(1)
         if unit.number(0, "<B") == _NORMALISATION and options is not None:
-            means, deviations = options.floats(0), options.floats(1)
-            return _checked({"mean": means, "std": deviations}) if means and deviations else None
+            return {"mean": options.floats(0), "std": options.floats(1)}
     return None
-
-
-def _label_files(subgraph: _Table) -> list[str]:
-    """Return the names of the files with the classes' names, in English or without a language first."""
-    files = [
-        one
-        for output in subgraph.tables(_ABOUT_OUTPUTS)
-        for one in output.tables(_FILES)
-        if one.number(2, "<B") in (_AXIS_LABELS, _VALUE_LABELS)
-    ]
-    files.sort(key=lambda one: one.text(3) not in ("", "en"))
-    return [one.text(0) for one in files[:1]]

@@ -81,19 +81,19 @@ class SoundnessSettings(BaseModel):
     )
 
 
-class TriageSettings(BaseModel):
-    """A triage has no settings: what bounds it are counts."""
+class NoSettings(BaseModel):
+    """There are none: what bounds a triage are counts."""
 
 
-class _Triage(Analysis[TriageSettings, Triage]):
+class _Triage(Analysis[NoSettings, Triage]):
     name = "triage"
     about = (
         "Find why a campaign's two models differ, by experiments with both files on this machine."
     )
-    settings = TriageSettings
+    settings = NoSettings
     result = Triage
 
-    def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Triage:
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> Triage:
         from edgeflare.campaign.pair.triage import (
             triage_campaign,  # showing a result needs no models
         )
@@ -127,14 +127,14 @@ class _Triage(Analysis[TriageSettings, Triage]):
         yield Section("triage", "Why the models differ", tuple(blocks), order=30)
 
 
-class _Inputs(Analysis[TriageSettings, FoundInputs]):
+class _Inputs(Analysis[NoSettings, FoundInputs]):
     name = "inputs"
     about = "Tell how samples enter a campaign's models, what tells it, and whether another way makes them agree."
-    settings = TriageSettings
+    settings = NoSettings
     result = FoundInputs
     stored = False
 
-    def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> FoundInputs:
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> FoundInputs:
         del settings, context
         return found_inputs(campaign)
 
@@ -152,17 +152,17 @@ def _fed(pair: InputPair) -> Iterator[Text]:
         yield Text(f"{feed.file} takes {words}")
 
 
-class _Check(Analysis[TriageSettings, Checked]):
+class _Check(Analysis[NoSettings, Checked]):
     """What ``edgeflare check`` says of the campaign that it made."""
 
     name = "check"
     about = "Judge a campaign's deployed model: the verdict, the cause with its proof, and the next step."
-    settings = TriageSettings
+    settings = NoSettings
     result = Checked
     stored = False
     not_asked = NOT_ASKED
 
-    def run(self, campaign: Store, settings: TriageSettings, context: RunContext) -> Checked:
+    def run(self, campaign: Store, settings: NoSettings, context: RunContext) -> Checked:
         del settings
         if not any(seed.outputs is not None for seed in campaign.seeds()):
             return NOT_ASKED
@@ -244,10 +244,6 @@ class _Soundness(Analysis[SoundnessSettings, Soundness]):
         evidence = tuple(Item(text) for text in evidence_sentences(result))
         blocks = (Text(soundness_sentence(result), TONES[result.verdict]), Listing(evidence))
         yield Section("soundness", "Verdict", blocks, order=10)
-
-
-class NoSettings(BaseModel):
-    """There are none."""
 
 
 class _Agreement(Analysis[NoSettings, Agreements]):
@@ -481,6 +477,6 @@ def _duels(ranking: Ranking) -> list[Block]:
     return [Heading("Pairs"), Table(columns, ranking.duels, about)]
 
 
-TRIAGE: Analysis[TriageSettings, Triage] = _Triage()
+TRIAGE: Analysis[NoSettings, Triage] = _Triage()
 CHECK, INPUTS = _Check(), _Inputs()
 SOUNDNESS, AGREEMENT, CONTROL, COMPARE = _Soundness(), _Agreement(), _Control(), _Compare()

@@ -352,7 +352,7 @@ class Explain(Analysis[ExplainSettings, Explanation]):
 
     name = "explain"
     about = (
-        "Tell what each finding comes of: compression, kernels, hardware, preprocessing or others."
+        "Tell what each finding comes of: compression, kernels, accelerator, hardware or others."
     )
     settings, result = ExplainSettings, Explanation
     exclusive, in_reports = True, False

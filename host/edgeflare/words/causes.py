@@ -1,6 +1,6 @@
 """What the findings of a campaign come of, in words."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from edgeflare._internal.records import as_json
@@ -15,8 +15,9 @@ from edgeflare.explanation import (
     RemarkCode,
     ShrunkTo,
 )
-from edgeflare.words.next_steps import step_for
-from edgeflare.words.triage import NOT_LOOKED_FOR, sentence
+from edgeflare.triage.cause import CauseKind
+from edgeflare.words.next_steps import step_for, with_step
+from edgeflare.words.triage import NOT_LOOKED_FOR
 
 CAUSE_WORDS: Mapping[FindingCause, str] = {
     "rounding": "rounding: the original decides otherwise by other kernels, too",
@@ -131,8 +132,17 @@ def step_text(name: str, file: str) -> str:
     return _STEP_WORDS.get(name, file or name)
 
 
-_OF_FILE = ("calibration", "conversion", "output-scale")
-"""Kinds that a rung of the deployed file has a part in, whatever its own kind is."""
+_COUNTED_AS: Mapping[CauseKind, Sequence[FindingCause]] = {
+    "preprocessing": ("preprocessing",),
+    "conversion": ("conversion", "compression"),
+    "calibration": (
+        "compression",
+        "preprocessing",
+    ),  # an input that cuts off is a preprocessing, too
+    "output-scale": ("compression",),
+    "not-repeatable": ("not-repeatable",),
+}
+"""Kinds of findings in which a pair's cause has a part; others are in none."""
 
 
 def pair_text(explanation: Explanation) -> str:
@@ -140,16 +150,14 @@ def pair_text(explanation: Explanation) -> str:
     cause = explanation.pair_cause
     if cause is None:
         return ""
-    kinds = [kind for _, kind, _ in explanation.rungs]
-    counted_as = cause.kind
-    if cause.kind not in kinds and cause.kind in _OF_FILE and "compression" in kinds:
-        counted_as = "compression"
-    part = (
-        f"its part is in what counts as {counted_as} here"
-        if counted_as in kinds
-        else "what the findings are charged to here says nothing about it, and misleads until it is mended"
+    kinds = _COUNTED_AS.get(cause.kind, ())
+    for figures in explanation.kinds:
+        if figures.kind in kinds:
+            return f"What the triage found counts as {figures.kind} here: {with_step(cause)}"
+    return (
+        "What the findings are charged to here misleads until another cause is mended, which the triage "
+        f"found: {with_step(cause)}"
     )
-    return f"The triage names another cause: {sentence(cause)}; {part}; next: {step_for(cause)}"
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:

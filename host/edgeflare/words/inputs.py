@@ -49,6 +49,11 @@ _SOURCES = {
 CONTRADICTORY = "what tells it is contradictory: {}"
 BEHIND = "the integers behind an input were calibrated for {}"
 TOLD_BY = "30 labelled seeds (--labels) or the training code tell"
+_UNUSABLE = {
+    "syntax": "{} can't be parsed, and was not used",
+    "values": "{} has numbers that no input has, and was not used",
+    "channels": "{} has numbers for another count of channels, and was not used",
+}
 INPUT_OF = "input of {}: {} ({})"
 
 
@@ -68,6 +73,11 @@ def feed_words(samples: str, options: Mapping[str, str], source: str, names: Seq
 
 
 _OF_VALUES = ("scale", "mean", "std", "color")
+
+
+def unusable_words(source: str, names: Sequence[str], problem: str) -> str:
+    """Return why settings of an input were left out: a code of `UnusableSettings`."""
+    return _UNUSABLE[problem].format(source_words(source, names))
 
 
 def pixels_words(stated: str) -> str:

@@ -37,9 +37,13 @@ def next_step(found: Triage) -> str:
 
 def in_one_sentence(found: Triage) -> str:
     """Return what a run says of its pair: the headline, the first cause, and the next step."""
-    cause = "".join(f": {sentence(first)}" for first in found.causes[:1])
-    step = next_step(found)
-    return capitalized(headline(found)) + cause + (f"; next: {step}" if step else "")
+    told = f": {with_step(found.causes[0])}" if found.causes else f"; next: {next_step(found)}"
+    return capitalized(headline(found)) + told
+
+
+def with_step(cause: Cause) -> str:
+    """Return a cause with its proof, and what to do next about it."""
+    return f"{sentence(cause)}; next: {step_for(cause)}"
 
 
 def step_for(cause: Cause) -> str:

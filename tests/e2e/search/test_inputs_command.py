@@ -1,5 +1,6 @@
 """`edgeflare inputs`: how samples enter both models, what tells it, and mistakes in it, stated or built in."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,31 @@ def test_a_healthy_pair_has_no_other_way_and_what_tells_it_is_shown(home: Path) 
     assert "deployed.tflite takes pixels / 255 (range of its integers)" in ran.out
     assert "agrees as well as healthy int8 pairs do" in ran.out
     assert not list(home.glob("**/campaign*"))
+
+
+def test_settings_beside_a_file_tell_it_and_damaged_ones_are_named(
+    home: Path, tmp_path: Path
+) -> None:
+    shutil.copy(home / "original.onnx", tmp_path)
+    files = ("original.onnx", DEMO / "original.tflite", home / "unlabelled.npz")
+    settings = tmp_path / "preprocessor_config.json"
+    settings.write_text('{"do_rescale": true, "do_normalize": false}')
+    ran = edgeflare("inputs", *files, "--json", home=tmp_path)
+    fed = ran.json["inputs"]
+    assert fed["original"]["source"] == "preprocessor-config"
+    assert fed["original"]["options"] == fed["deployed"]["options"] == UNIT
+    assert "note: input of original.onnx: pixels / 255 (preprocessor_config.json" in ran.err
+    settings.write_text('{"do_rescale": true,')
+    damaged = edgeflare("inputs", *files, home=tmp_path)
+    assert damaged.code == 2
+    assert "preprocessor_config.json beside it can't be parsed" in damaged.sentence
+    stated = edgeflare("inputs", *files, "--input", "scale=1/255", home=tmp_path)
+    assert (stated.code, "preprocessor_config" in stated.err) == (0, False)
+    beside_both = ("--original-input", "scale=1/255", "--json")
+    ran = edgeflare(
+        "inputs", "original.onnx", "original.onnx", files[2], *beside_both, home=tmp_path
+    )
+    assert "note: original.onnx: preprocessor_config.json beside it can't be parsed" in ran.err
 
 
 def behind(home: Path, nodes: list[Any], shape: list[int], name: str) -> str:

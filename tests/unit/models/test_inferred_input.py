@@ -264,10 +264,8 @@ def test_values_of_black_and_white_are_followed():
     assert fed_by(first) == RAW
 
 
-def tflite_with_metadata(
-    path: Path, mean: list[float], std: list[float], labels: list[str], content: int = 2
-) -> Path:
-    """A TFLite file with normalisation and labels in its metadata, as TFLite's metadata writers make it."""
+def tflite_with_metadata(path: Path, mean: list[float], std: list[float], content: int = 2) -> Path:
+    """A TFLite file with a normalisation in its metadata, as TFLite's metadata writers make it."""
     build = flatbuffers.Builder(256)
 
     def floats(values: list[float]) -> int:
@@ -295,11 +293,8 @@ def tflite_with_metadata(
     image = table(3, f0=("byte", content), f1=("table", table(2, f0=("byte", 1))))
     units = tables(unit)
     given = table(7, f3=("table", image), f4=("table", units))
-    name = build.CreateString("labels.txt")
-    files = tables(table(4, f0=("table", name), f2=("byte", 2)))
-    made = table(7, f6=("table", files))
-    inputs, outputs = tables(given), tables(made)
-    subgraphs = tables(table(9, f2=("table", inputs), f3=("table", outputs)))
+    inputs = tables(given)
+    subgraphs = tables(table(9, f2=("table", inputs)))
     build.Finish(table(8, f3=("table", subgraphs)), file_identifier=b"M001")
     model = schema.ModelT.InitFromObj(
         schema.Model.GetRootAsModel((TFLITE / "float.tflite").read_bytes(), 0)
@@ -312,18 +307,63 @@ def tflite_with_metadata(
     whole = flatbuffers.Builder(1024)
     whole.Finish(model.Pack(whole), file_identifier=b"TFL3")
     path.write_bytes(bytes(whole.Output()))
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("labels.txt", "\n".join(labels))
     return path
 
 
 def test_tflite_metadata_say_how_pixels_are_normalised(tmp_path):
-    path = tflite_with_metadata(tmp_path / "m.tflite", [127.5], [127.5], ["cat", "dog"])
+    path = tflite_with_metadata(tmp_path / "m.tflite", [127.5], [127.5])
     known = inferred(path, "tflite", (1, 8, 8, 1)).known
     assert (known.source, known.options) == ("tflite-metadata", SIGNED)
-    assert packed_metadata(path).labels == ("cat", "dog")
-    of_sound = tflite_with_metadata(tmp_path / "s.tflite", [0.5], [2.0], [], content=1)
-    assert inferred(of_sound, "tflite", (1, 8, 8, 1)).known is None
+    of_sound = tflite_with_metadata(tmp_path / "s.tflite", [0.5], [2.0], content=1)
+    assert inferred(of_sound, "tflite", (1, 8, 8, 1)) == Inference()
+    nonsense = tflite_with_metadata(tmp_path / "n.tflite", [127.5], [-127.5])
+    assert problems(inferred(nonsense, "tflite", (1, 8, 8, 1))) == ["values"]
+
+
+def problems(found: Inference) -> list[str]:
+    assert found.known is None
+    return [settings.problem for settings in found.unusable]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("preprocessor_config.json", '{"image_mean": [0.5', "syntax"),
+        ("preprocessor_config.json", "", "syntax"),
+        ("preprocessor_config.json", "[" * 100_000, None),
+        ("preprocessor_config.json", "[1, 2]", None),
+        ("config.json", "{broken", None),  # any program's
+        *(
+            ("preprocessor_config.json", json.dumps({**HUGGING_FACE, name: value}), "values")
+            for name, value in (
+                ("image_std", [-0.2, 0.2, 0.2]), ("image_std", [0, 0, 0]), ("image_std", "many"),
+                ("image_mean", [0.5, 0.5]), ("image_mean", None), ("image_mean", [float("nan")] * 3),
+                ("image_mean", [10**400] * 3), ("rescale_factor", 0), ("rescale_factor", "1/255"),
+                ("rescale_factor", float("inf")), ("rescale_factor", [1, 2]),
+            )
+        ),
+        ("config.json", json.dumps({"input_size": [3, 8, 8], "mean": [0.5] * 3, "std": [-1]}), "values"),
+        ("config.json", json.dumps({"input_size": 8, "mean": [9] * 3, "std": [1]}), None),
+    ],
+)  # fmt: skip
+def test_settings_that_no_input_has_are_left_out_with_the_reason(tmp_path, name, text, problem):
+    (tmp_path / name).write_text(text)
+    assert problems(inferred(network(tmp_path))) == ([] if problem is None else [problem])
+
+
+def test_a_size_that_no_image_has_leaves_the_scaling(tmp_path):
+    for size in ({"height": 0, "width": 8}, {"height": 1e300, "width": 8}, "large", [1, 2, 3]):
+        settings = json.dumps({**HUGGING_FACE, "size": size})
+        (tmp_path / "preprocessor_config.json").write_text(settings)
+        assert alike(inferred(network(tmp_path)).known.options, IMAGENET)
+
+
+def test_numbers_of_other_channels_are_left_out_with_the_reason(tmp_path):
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(HUGGING_FACE))
+    assert problems(inferred(network(tmp_path), shape=(1, 1, 8, 8))) == ["channels"]
+    metadata = {"mean": "[0.4, 0.4, 0.3]", "std": "[-0.2, 0.2, 0.2]"}
+    (tmp_path / "preprocessor_config.json").unlink()
+    assert problems(inferred(network(tmp_path), metadata=metadata)) == ["values"]
 
 
 def test_what_ultralytics_packs_with_a_tflite_file_counts(tmp_path):
@@ -336,7 +376,7 @@ def test_what_ultralytics_packs_with_a_tflite_file_counts(tmp_path):
 
 @pytest.mark.parametrize("length", [0, 3, 8, 40, 200, 600])
 def test_a_damaged_file_tells_nothing(tmp_path, length):
-    path = tflite_with_metadata(tmp_path / "m.tflite", [127.5], [127.5], [])
+    path = tflite_with_metadata(tmp_path / "m.tflite", [127.5], [127.5])
     path.write_bytes(path.read_bytes()[:length])
     assert packed_metadata(path) == packed_metadata(tmp_path / "gone.tflite")
     assert inferred(path, "tflite", (1, 8, 8, 1)) == Inference()

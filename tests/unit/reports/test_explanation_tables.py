@@ -127,7 +127,7 @@ def test_kinds_that_older_versions_stored_have_todays_names() -> None:
 @pytest.mark.parametrize(
     ("kind", "what", "counted"),
     [
-        ("preprocessing", "same-tensor", "nothing"),
+        ("preprocessing", "same-tensor", "misleads"),
         ("conversion", "training-mode", "compression"),
     ],
 )

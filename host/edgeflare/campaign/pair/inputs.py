@@ -25,7 +25,7 @@ from edgeflare.models.usual_inputs import values_of, values_text
 from edgeflare.store import Store
 from edgeflare.types import Issue
 from edgeflare.words import inputs as inputs_words
-from edgeflare.words.inputs import pixels_words, source_words
+from edgeflare.words.inputs import pixels_words, source_words, unusable_words
 from edgeflare.words.preflight import sentence
 
 
@@ -97,7 +97,7 @@ _SCALING = {"scale", "mean", "std"}
 
 def _candidates_clause(own: Inference, other: Inference) -> str:
     """Return what would fit and what tells that apart, as a clause; "": nothing is known."""
-    clauses = []
+    clauses = unusable_settings(own)
     if own.candidates:
         told = " and ".join(map(told_words, own.candidates))
         clauses.append(inputs_words.CONTRADICTORY.format(told))
@@ -110,6 +110,17 @@ def _candidates_clause(own: Inference, other: Inference) -> str:
 def told_words(feed: InferredInput) -> str:
     """Return a feed with what tells it, such as "pixels / 255 (TFLite metadata)"."""
     return f"{pixels_words(values_text(feed.options))} ({source_words(feed.source, feed.names)})"
+
+
+def unusable_notice(inference: Inference, path: Path) -> str:
+    """Return a notice of settings of a model's input that are left out; "": none are."""
+    words = "; ".join(unusable_settings(inference))
+    return words and f"{path.name}: {words}"
+
+
+def unusable_settings(inference: Inference) -> list[str]:
+    """Return which settings of a model's input are left out, and why."""
+    return [unusable_words(one.source, one.names, one.problem) for one in inference.unusable]
 
 
 def feed_notice(side: ModelInterface, path: Path) -> str:

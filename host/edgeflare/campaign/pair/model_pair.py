@@ -19,6 +19,7 @@ from edgeflare.campaign.pair.inputs import (
     inferred_input,
     other_order,
     resolve_inputs,
+    unusable_notice,
 )
 from edgeflare.campaign.settings.config import CampaignConfig
 from edgeflare.campaign.settings.models import ModelConfig
@@ -176,13 +177,15 @@ def resolve_pair(
     sides = kind.interfaces(task, config.settings_of(kind), *outputs)
     sides = (
         sides[0]._replace(
-            doubt=contradiction(first, config.original.input, inferences[0].in_file, whose[0]),
+            doubt=contradiction(first, config.original.input, inferences[0].in_file, whose[0])
+            or unusable_notice(inferences[0], config.original.path),
             feed=None if feeds[0] is None else feeds[0].told_by(),
             inferred=reason or sides[0].inferred,
             chosen=chosen[0],
         ),
         sides[1]._replace(
             doubt=contradiction(second, config.deployed.input, inferences[1].in_file, whose[1])
+            or unusable_notice(inferences[1], config.deployed.path)
             or other_order(*chosen),
             feed=None if feeds[1] is None else feeds[1].told_by(),
             chosen=chosen[1],
