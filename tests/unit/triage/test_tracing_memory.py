@@ -1,5 +1,6 @@
 """Tracing an ONNX file holds a bounded number of bytes at once, whatever the model's size: counted, not timed."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ def test_shapes_that_the_input_alone_tells_count_too(
     names = ["image", *(f"t{place}" for place in range(12))]
     nodes = [
         helper.make_node("Relu", [before], [behind])
-        for before, behind in zip(names, names[1:], strict=False)
+        for before, behind in pairwise(names)
     ]
     ends = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)

@@ -228,7 +228,8 @@ class OnnxGraph(ModelGraph):
         model.CopyFrom(self._model)
         for info in model.graph.input:
             shapes = [fed[info.name].shape for fed in feeds if info.name in fed]
-            for axis, lengths in zip(info.type.tensor_type.shape.dim, zip(*shapes, strict=True)):
+            axes = info.type.tensor_type.shape.dim  # none where not even their number is stated
+            for axis, lengths in zip(axes, zip(*shapes, strict=True), strict=False):
                 axis.dim_value = max(lengths)
         try:
             inferred = self._onnx.shape_inference.infer_shapes(model)
