@@ -14,10 +14,6 @@ from .everyday.suite import (
     EverydayBench as EverydayBench,
     EverydaySuite as EverydaySuite,
     everyday_suite as everyday_suite,
-    is_everyday_bench as is_everyday_bench,
-    open_everyday_bench as open_everyday_bench,
-    resume_everyday as resume_everyday,
-    run_everyday as run_everyday,
 )
 from .faults import (
     FAULTS_ABOUT as FAULTS_ABOUT,

@@ -1,6 +1,7 @@
 """``bench suites``, ``run``, ``resume`` and ``show``."""
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -32,29 +33,26 @@ class _Planted(NamedTuple):
 
     settings: str
     run: str
-    resume: str
-    is_bench: str
-    open: str
+    bench: str
     write: str
     report: str
     document: str
 
-    def of(self, name: str) -> Callable[..., Any]:
-        """Return a function of the suite by its field here."""
+    def of(self, name: str) -> Any:
+        """Return a function of the suite, or its class of benches, by its field here."""
         import edgeflare_bench
 
-        function: Callable[..., Any] = getattr(edgeflare_bench, getattr(self, name))
-        return function
+        return attrgetter(getattr(self, name))(edgeflare_bench)
 
 
 _PLANTED: Mapping[str, _Planted] = {
     "faults": _Planted(
-        *("fault_suite", "run_faults", "resume_faults", "is_fault_bench", "open_fault_bench"),
+        *("fault_suite", "run_faults", "FaultBench"),
         *("write_fault_report", "fault_report", "fault_document"),
     ),
     "everyday": _Planted(
-        *("everyday_suite", "run_everyday", "resume_everyday", "is_everyday_bench"),
-        *("open_everyday_bench", "write_everyday_report", "everyday_report", "everyday_document"),
+        *("everyday_suite", "EverydayBench.run", "EverydayBench"),
+        *("write_everyday_report", "everyday_report", "everyday_document"),
     ),
 }
 """By the suite's name."""
@@ -62,7 +60,7 @@ _PLANTED: Mapping[str, _Planted] = {
 
 def _planted_in(folder: Path) -> tuple[str, _Planted] | None:
     """Return which suite of planted faults a folder is a bench of."""
-    return next((one for one in _PLANTED.items() if one[1].of("is_bench")(folder)), None)
+    return next((one for one in _PLANTED.items() if one[1].of("bench").is_in(folder)), None)
 
 
 class RunSettings(BaseModel):
@@ -247,7 +245,7 @@ def show(settings: ShowSettings, json: Json = False) -> None:
         _check_unused(
             {"--searches": searches or None}, f"the suite {name} keeps no single searches"
         )
-        _show_planted(functions, functions.of("open")(folder), json)
+        _show_planted(functions, functions.of("bench").open(folder), json)
         return
     report = bench_report(folder)
     try:
@@ -313,7 +311,7 @@ def _run_planted(suite: str, folder: Path, json: bool, **settings: Any) -> None:
                 chosen = functions.of("settings")(**settings)
                 bench = functions.of("run")(chosen, folder, watch)
             else:
-                bench = functions.of("resume")(folder, watch)
+                bench = functions.of("bench").resume(folder, watch)
     except KeyboardInterrupt:
         if evaluated:
             again = resume_command(folder)

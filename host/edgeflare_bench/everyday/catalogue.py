@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edgeflare._internal import extras
+from edgeflare._internal.files import replacing
 from edgeflare.triage.cause import CauseKind, Side
 from edgeflare_bench.everyday import graph_faults as graph
 from edgeflare_bench.everyday import integer_faults as integers
@@ -21,7 +21,7 @@ from edgeflare_bench.everyday.evaluation import without_witness
 from edgeflare_bench.everyday.planted import TFLITE, Chain, Plant, Planted, deployed_as
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
 from edgeflare_bench.everyday.state_faults import keeps_state
-from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable
+from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable, pick
 
 SEED = 20_261_130
 ATTEMPTS = 3
@@ -254,17 +254,17 @@ def _on_device(change: graph.GraphChange) -> Plant:
 def _batch(original: EverydayOriginal, chain: Chain, rng: np.random.Generator) -> Planted:
     """A file takes several inputs at once, and what it answers to one depends on the others."""
     edit = GraphEdit(original.model)
-    if any(one.op_type in ("Reshape", "LSTM", "GRU", "Resize") for one in edit.nodes):
+    if any(node.op_type in ("Reshape", "LSTM", "GRU", "Resize") for node in edit.nodes):
         raise Inapplicable("the batch is fixed")
-    tensor = graph.pick(rng, edit.activations(), "activation")
+    tensor = pick(rng, edit.activations(), "activation")
     factor = edit.constant(0.5)
 
-    def mixed(one: str) -> str:
-        mean = edit.add("ReduceMean", one, axes=[0], keepdims=1)
-        apart = edit.add("Sub", one, mean)
-        return edit.add("Add", one, edit.add("Mul", apart, factor))
+    def mixed(tensor: str) -> str:
+        mean = edit.add("ReduceMean", tensor, axes=[0], keepdims=1)
+        apart = edit.add("Sub", tensor, mean)
+        return edit.add("Add", tensor, edit.add("Mul", apart, factor))
 
-    graph.rewire(edit, tensor, mixed)
+    edit.rewire(tensor, mixed)
     model = edit.finish()
     for info in (*model.graph.input, *model.graph.output):
         info.type.tensor_type.shape.dim[0].dim_param = "batch"
@@ -297,8 +297,8 @@ class Draw:
 
 def draws(originals: Sequence[str]) -> list[Draw]:
     """Return the faults of some originals, in an order that doesn't depend on which they are."""
-    found = [Draw(kind, name) for name in originals for kind in KINDS]
-    return [one for one in found if _share(one.name) < one.kind.share]
+    listed = [Draw(kind, name) for name in originals for kind in KINDS]
+    return [draw for draw in listed if _share(draw.name) < draw.kind.share]
 
 
 def _share(name: str) -> float:
@@ -327,9 +327,13 @@ def planted(
         rng = np.random.default_rng([SEED, zlib.crc32(draw.name.encode()), attempt])
         chain: Chain = draw.kind.chains[int(rng.integers(len(draw.kind.chains)))]
         try:
-            made = draw.kind.plant(original, chain, rng)
+            planting = draw.kind.plant(original, chain, rng)
             faulty = _written(
-                draw, _healthy(original, made, chain, folder, tflite), original, made, folder
+                draw,
+                _healthy(original, planting, chain, folder, tflite),
+                original,
+                planting,
+                folder,
             )
             if draw.kind.where == "remarks":  # the answers to one input after the other are right
                 return faulty
@@ -344,14 +348,14 @@ def planted(
 
 def _healthy(
     original: EverydayOriginal,
-    made: Planted,
+    planting: Planted,
     chain: Chain,
     folder: Path,
     tflite: Mapping[str, EverydayPair],
 ) -> EverydayPair:
     """Return the healthy pair of a chain; its files are written."""
     if chain in TFLITE:
-        if chain not in tflite or made.deployed is not None:
+        if chain not in tflite or planting.deployed is not None:
             raise Inapplicable("there is no TFLite file to change")
         return replace(tflite[chain], tool_chain=chain)
     path = folder / f"{original.name}-{chain}.onnx"
@@ -366,43 +370,44 @@ def _healthy(
 
 
 def _save(model: Any, path: Path) -> None:
-    extras.onnx().save_model(model, path)
+    with replacing(path) as file:  # a worker may plant the same chain at the same time
+        file.write(model.SerializeToString())
 
 
 def _written(
-    draw: Draw, healthy: EverydayPair, original: EverydayOriginal, made: Planted, folder: Path
+    draw: Draw, healthy: EverydayPair, original: EverydayOriginal, planting: Planted, folder: Path
 ) -> Faulty:
     """Write a fault's files; return the pair and the healthy one."""
     name = draw.name.replace("/", "-")
     sound = replace(healthy, name=draw.name)
-    if made.original is not None:
+    if planting.original is not None:
         path = folder / f"{name}-original.onnx"
-        _save(made.original, path)
+        _save(planting.original, path)
         sound = replace(sound, original=path, deployed=path)
     deployed = sound.deployed
-    if made.deployed is not None:
+    if planting.deployed is not None:
         deployed = folder / f"{name}.onnx"
-        _save(made.deployed, deployed)
-    axes = {key: one for key, one in sound.deployed_input.items() if key == "layout"}
-    device = dict(made.device)
-    if made.change is not None:
+        _save(planting.deployed, deployed)
+    axes = {key: value for key, value in sound.deployed_input.items() if key == "layout"}
+    device = dict(planting.device)
+    if planting.change is not None:
         deployed = folder / f"{name}{sound.deployed.suffix}"
-        deployed.write_bytes(made.change(sound.deployed.read_bytes()))
+        deployed.write_bytes(planting.change(sound.deployed.read_bytes()))
     if "file" in device:
         path = folder / f"{name}-device.onnx"
         _save(device["file"], path)
         device["file"] = str(path)
     if "input" in device:
         device["input"] = {**device["input"], **axes}
-    stated = made.deployed_input
+    stated = planting.deployed_input
     pair = replace(
         sound,
         deployed=deployed,
-        original_input=made.original_input or sound.original_input,
+        original_input=planting.original_input or sound.original_input,
         deployed_input=sound.deployed_input if stated is None else {**stated, **axes},
-        labels=original.labels if made.labels is None else made.labels,
+        labels=original.labels if planting.labels is None else planting.labels,
         expected=draw.kind.expected,
-        names=made.names,
+        names=planting.names,
         device=device,
     )
-    return Faulty(draw.kind, pair, sound, made.sides)
+    return Faulty(draw.kind, pair, sound, planting.sides)

@@ -1,9 +1,10 @@
 """A pair's two files as the triage is told of them, what its device answers, and whether a fault can be seen.
 
-`EverydayPair.device` names how the device departs from what is stated; its kernels are always others than the
-host's. ``input``: what samples are prepared by; ``picture``: one of `PICTURES`, before that; ``codes``:
-one of `CODES`, what an integer input is given instead; ``file``: the file that it runs; ``noise``: how far repeated answers are apart, as a share of their deviation; ``turned``: whether it
-overlooks how images are stored.
+`EverydayPair.device` names how the device departs from what is stated; its kernels are always others than
+the host's. ``input``: what samples are prepared by; ``picture``: one of `PICTURES`, before that; ``codes``:
+one of `CODES`, what an integer input is given instead; ``file``: the file that it runs; ``noise``: how far
+repeated answers are apart, as a share of their deviation; ``turned``: whether it overlooks how images are
+stored.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +161,7 @@ def answers_of_device(pair: EverydayPair, samples: Sequence[Sample] | None = Non
     outputs = answers_to(model, given_on_device(pair, samples))
     noise = float(pair.device.get("noise", 0))
     rng = np.random.default_rng(0)
-    outputs = tuple(one + noise * one.std() * rng.normal(size=one.shape) for one in outputs)
+    outputs = tuple(info + noise * info.std() * rng.normal(size=info.shape) for info in outputs)
     repeated = len(samples) if noise else 0
     return DeviceAnswers(samples, [0] * len(samples), outputs, repeated)
 
@@ -188,13 +189,13 @@ def answers_of(
 def error_between(first: Answers, second: Answers) -> float:
     """Return how far two models' answers are apart, in deviations; infinity for other shapes or NaN."""
     worst = 0.0
-    for one, other in zip(first, second, strict=False):
-        if one.size != other.size or not (np.isfinite(one).all() and np.isfinite(other).all()):
+    for value, other in zip(first, second, strict=False):
+        if value.size != other.size or not (np.isfinite(value).all() and np.isfinite(other).all()):
             return float("inf")
-        signal = float(((one - one.mean(axis=0)) ** 2).sum()) + 1e-30
-        if one.shape != other.shape and np.squeeze(one).shape != np.squeeze(other).shape:
+        signal = float(((value - value.mean(axis=0)) ** 2).sum()) + 1e-30
+        if value.shape != other.shape and np.squeeze(value).shape != np.squeeze(other).shape:
             return float("inf")
-        worst = max(worst, float(((one - other.reshape(one.shape)) ** 2).sum()) / signal)
+        worst = max(worst, float(((value - other.reshape(value.shape)) ** 2).sum()) / signal)
     return float("inf") if len(first) != len(second) else float(np.sqrt(worst))
 
 

@@ -16,14 +16,12 @@ from pathlib import Path
 from edgeflare._internal.text import reason
 from edgeflare.devices.runtimes import runtime_for
 from edgeflare.models import ONE_INPUT
-from edgeflare.triage.model import HostModel, ModelFile
-from edgeflare.triage.ways import Way
-from edgeflare.types import Sample
-from edgeflare_agent.configuration.fixed_inputs import FixedInputs, GivenInputs
+from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_agent.runtimes import load
+from edgeflare_bench.everyday.evaluation import answers_of, model_file
 from edgeflare_bench.everyday.originals import PLANS, examples, open_everyday
-from edgeflare_bench.everyday.pictures import Truth
-from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair, input_spec
+from edgeflare_bench.everyday.pictures import Examples
+from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
 from edgeflare_bench.everyday.tasks import TASKS
 from edgeflare_bench.everyday.tool_chains import TOOL_CHAINS, ToolChain
 
@@ -69,13 +67,12 @@ def build_healthy(
     for name in originals:
         original = open_everyday(name, folder / "originals")
         held_out = examples(name, "held out", HELD_OUT)
-        measure = _Measure(original, list(held_out.samples), held_out.truth)
-        reached = measure.of(original.path, original.given)
+        reached = _reached(original, original.path, held_out)
         for chain in TOOL_CHAINS:
             for variant in () if chain.missing else chain.variants:
                 pair_name = f"{name}/{chain.name}/{variant}"
                 if pair_name not in done:
-                    built = _built(measure, chain, variant, folder, reached)
+                    built = _built(original, held_out, chain, variant, folder, reached)
                     with (folder / _RECORD).open("a", encoding="utf-8") as file:
                         file.write(json.dumps(asdict(built)) + "\n")
                     tell(f"{pair_name}: {built.problem or f'{built.of_deployed:.3f}'}")
@@ -111,25 +108,10 @@ def left_out(folder: Path) -> Mapping[str, Counter[str]]:
     return counts
 
 
-class _Measure:
-    """How well models of one original do its task."""
-
-    def __init__(self, original: EverydayOriginal, samples: Sequence[Sample], truth: Truth) -> None:
-        self.original = original
-        self._samples = samples
-        self._truth = truth
-
-    def of(self, path: Path, given: GivenInputs) -> float:
-        """Return how well a file does it, 0 to 1."""
-        runtime = runtime_for(path)
-        opened = load(str(path), runtime, {"threads": 1})
-        spec = input_spec(FixedInputs.of(opened.inputs, given).tensor, self.original.input)
-        opened.close()
-        model = HostModel(ModelFile("deployed", path, runtime, {}, spec, given))
-        outputs = model.answers(self._samples, Way(spec), [0] * len(self._samples))
-        if outputs is None:
-            raise ValueError("the shapes of its outputs change by input")
-        return TASKS[self.original.task].measure(outputs, self._truth)
+def _reached(original: EverydayOriginal, path: Path, held_out: Examples) -> float:
+    """Return how well a file does the original's task, 0 to 1."""
+    file = model_file("deployed", path, original.input, given_of(original, path))
+    return TASKS[original.task].measure(answers_of(file, list(held_out.samples)), held_out.truth)
 
 
 def _file(of: str, chain: ToolChain, variant: str, folder: Path) -> Path:
@@ -137,9 +119,13 @@ def _file(of: str, chain: ToolChain, variant: str, folder: Path) -> Path:
 
 
 def _built(
-    measure: _Measure, chain: ToolChain, variant: str, folder: Path, reached: float
+    original: EverydayOriginal,
+    held_out: Examples,
+    chain: ToolChain,
+    variant: str,
+    folder: Path,
+    reached: float,
 ) -> BuiltPair:
-    original = measure.original
     path = _file(original.name, chain, variant, folder)
     name = f"{original.name}/{chain.name}/{variant}"
     if chain.of_program and original.given != ONE_INPUT:
@@ -148,7 +134,7 @@ def _built(
     try:
         if not path.is_file():
             chain.variants[variant](original, path)
-        return BuiltPair(name, reached, measure.of(path, given_of(original, path)))
+        return BuiltPair(name, reached, _reached(original, path, held_out))
     except (Exception, SystemExit) as error:  # noqa: BLE001  tools raise and exit as they like
         return BuiltPair(name, reached, problem=f"{type(error).__name__}: {reason(error)}"[:300])
 
@@ -172,16 +158,8 @@ def _pair(original: EverydayOriginal, chain: ToolChain, variant: str, folder: Pa
     path = _file(original.name, chain, variant, folder)
     first = original.path.with_suffix(".pt2") if chain.of_program else original.path
     return EverydayPair(
-        f"{original.name}/{chain.name}/{variant}",
-        chain.name,
-        first,
-        path,
-        original.name,
-        original.input,
-        original.input,
-        original.samples,
-        original.labels,
-        original.kind,
+        *(f"{original.name}/{chain.name}/{variant}", chain.name, first, path, original.name),
+        *(original.input, original.input, original.samples, original.labels, original.kind),
         original_given=given_of(original, first),
         deployed_given=given_of(original, path),
     )

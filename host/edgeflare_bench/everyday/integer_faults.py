@@ -10,19 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare._internal import extras
-from edgeflare_bench.everyday.graph_faults import (
-    Generator,
-    Names,
-    hidden,
-    of_type,
-    pick,
-    place_of,
-    rewire,
-    weighted,
-)
+from edgeflare_bench.everyday.graph_faults import Generator, Names
 from edgeflare_bench.everyday.planted import Planted, deployed_as, in_half_precision
 from edgeflare_bench.everyday.records import EverydayOriginal
-from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable
+from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable, pick
 
 IntegerFault: TypeAlias = Callable[[EverydayOriginal, Generator], Planted]
 """Plants a fault in an original, whose number format it brings along."""
@@ -38,11 +29,11 @@ def _calibrated(change: Callable[[NDArray[Any], Generator], NDArray[Any]]) -> In
     return plant
 
 
-on_a_tenth = _calibrated(lambda one, rng: one * rng.uniform(0.05, 0.25))
-on_ten_times = _calibrated(lambda one, rng: one * rng.uniform(8, 20))
-on_one_input = _calibrated(lambda one, rng: np.repeat(_dullest(one, rng), 2, axis=0))
-on_noise = _calibrated(lambda one, rng: rng.normal(0, 0.05, one.shape) + one.mean())
-on_raw_pixels = _calibrated(lambda one, _: one * 255)
+on_a_tenth = _calibrated(lambda inputs, rng: inputs * rng.uniform(0.05, 0.25))
+on_ten_times = _calibrated(lambda inputs, rng: inputs * rng.uniform(8, 20))
+on_one_input = _calibrated(lambda inputs, rng: np.repeat(_dullest(inputs, rng), 2, axis=0))
+on_noise = _calibrated(lambda inputs, rng: rng.normal(0, 0.05, inputs.shape) + inputs.mean())
+on_raw_pixels = _calibrated(lambda inputs, _: inputs * 255)
 
 
 def _dullest(inputs: NDArray[Any], rng: Generator) -> NDArray[Any]:
@@ -66,31 +57,35 @@ def cut_by_percentile(original: EverydayOriginal, rng: Generator) -> Planted:
 
 def _activation_scales(edit: GraphEdit) -> list[str]:
     """Return the scales of activations' integers, in order, each once."""
-    known = {one.name for one in edit.model.graph.initializer}
-    nodes = of_type(edit, "QuantizeLinear")
-    names = [one.input[1] for one in nodes if one.input[0] not in known]
-    return list(dict.fromkeys(one for one in names if one in known))
+    constants = {tensor.name for tensor in edit.model.graph.initializer}
+    nodes = edit.of_type("QuantizeLinear")
+    names = [node.input[1] for node in nodes if node.input[0] not in constants]
+    return list(dict.fromkeys(name for name in names if name in constants))
 
 
 def _users(edit: GraphEdit, scale: str) -> Names:
     """Return the names of what a scale belongs to: what is quantised by it, and what reads that."""
     named: Names = (scale,)
     nodes = edit.nodes
-    for node in [one for one in nodes if one.op_type == "QuantizeLinear" and scale in one.input]:
+    for node in [
+        node for node in nodes if node.op_type == "QuantizeLinear" and scale in node.input
+    ]:
         source = node.input[0]
-        makers = [one.name for one in nodes if source in one.output]
-        named += (source, *makers, *place_of(edit, node))
-    for node in [one for one in nodes if one.op_type == "DequantizeLinear" and scale in one.input]:
-        named += place_of(edit, node)
-    return tuple(dict.fromkeys(one for one in named if one))
+        makers = [node.name for node in nodes if source in node.output]
+        named += (source, *makers, *edit.place_of(node))
+    for node in [
+        node for node in nodes if node.op_type == "DequantizeLinear" and scale in node.input
+    ]:
+        named += edit.place_of(node)
+    return tuple(dict.fromkeys(name for name in named if name))
 
 
 def _at_one_scale(factors: Sequence[float], *, place: str = "hidden") -> IntegerFault:
     def plant(original: EverydayOriginal, rng: Generator) -> Planted:
         edit = GraphEdit(deployed_as(original.model, "int8", original.calibration))
         scales = _activation_scales(edit)
-        chosen = scales[:1] if place == "input" else scales[1:-1]
-        scale = pick(rng, chosen, "scale of an activation")
+        tried = scales[:1] if place == "input" else scales[1:-1]
+        scale = pick(rng, tried, "scale of an activation")
         names = _users(edit, scale)
         edit.set_array(scale, edit.array(scale) * np.float32(rng.choice(factors)))
         return Planted(edit.finish(), names=names)
@@ -106,11 +101,11 @@ input_cut_off = _at_one_scale([0.3, 0.5], place="input")
 def zero_point_off(original: EverydayOriginal, rng: Generator) -> Planted:
     """A zero point where integers are stored is not the one with which they are read."""
     edit = GraphEdit(deployed_as(original.model, "int8", original.calibration))
-    nodes = of_type(edit, "DequantizeLinear")
-    known = {one.name for one in edit.model.graph.initializer}
+    nodes = edit.of_type("DequantizeLinear")
+    constants = {tensor.name for tensor in edit.model.graph.initializer}
     readers = [
-        one for one in nodes
-        if one.input[0] not in known and len(one.input) > 2 and edit.array(one.input[2]).size == 1
+        node for node in nodes
+        if node.input[0] not in constants and len(node.input) > 2 and edit.array(node.input[2]).size == 1
     ]  # fmt: skip
     node = pick(rng, readers[1:], "zero point of an activation")
     point = edit.array(node.input[2])
@@ -127,15 +122,15 @@ def zero_point_off(original: EverydayOriginal, rng: Generator) -> Planted:
 def weight_scales_mixed_up(original: EverydayOriginal, rng: Generator) -> Planted:
     """The scales of a layer's channels belong to other channels."""
     edit = GraphEdit(deployed_as(original.model, "int8", original.calibration))
-    known = {one.name: one for one in edit.model.graph.initializer}
+    constants = {tensor.name: tensor for tensor in edit.model.graph.initializer}
     readers = [
-        one for one in of_type(edit, "DequantizeLinear")
-        if one.input[0] in known and edit.array(one.input[1]).size > 3
-        and edit.array(one.input[0]).ndim > 1
+        node for node in edit.of_type("DequantizeLinear")
+        if node.input[0] in constants and edit.array(node.input[1]).size > 3
+        and edit.array(node.input[0]).ndim > 1
     ]  # fmt: skip
     node = pick(rng, readers, "scales of channels")
     name = edit.constant(edit.array(node.input[1])[::-1])
-    names = place_of(edit, node, *node.input)
+    names = edit.place_of(node, *node.input)
     node.input[1] = name
     return Planted(edit.finish(), names=names)
 
@@ -143,11 +138,11 @@ def weight_scales_mixed_up(original: EverydayOriginal, rng: Generator) -> Plante
 def coarse_layer(original: EverydayOriginal, rng: Generator) -> Planted:
     """A layer's weights have 2 or 3 bits."""
     edit = GraphEdit(original.model)
-    node = pick(rng, hidden(edit), "hidden layer")
+    node = pick(rng, edit.hidden(), "hidden layer")
     steps = float(rng.choice([1, 2, 3]))
     weights = edit.array(node.input[1])
     step = np.abs(weights).max() / steps
-    names = place_of(edit, node, node.input[1])
+    names = edit.place_of(node, node.input[1])
     edit.set_array(node.input[1], (np.round(weights / step) * step).astype(np.float32))
     return Planted(deployed_as(edit.finish(), "int8", original.calibration), names=names)
 
@@ -159,11 +154,11 @@ def unlike_channels(original: EverydayOriginal, rng: Generator) -> Planted:
     """
     edit = GraphEdit(original.model)
     pairs = []
-    for node in hidden(edit, "Conv"):
-        behind = [one for one in edit.nodes if node.output[0] in one.input]
+    for node in edit.hidden("Conv"):
+        behind = [maker for maker in edit.nodes if node.output[0] in maker.input]
         if len(behind) == 1 and behind[0].op_type == "Relu" and len(node.input) > 2:
-            after = [one for one in edit.nodes if behind[0].output[0] in one.input]
-            if len(after) == 1 and after[0] in weighted(edit, "Conv"):
+            after = [node for node in edit.nodes if behind[0].output[0] in node.input]
+            if len(after) == 1 and after[0] in edit.weighted("Conv"):
                 pairs.append((node, after[0]))
     node, after = pick(rng, pairs, "two convolutions with a ReLU between them")
     size = edit.array(node.input[1]).shape[0]
@@ -175,7 +170,7 @@ def unlike_channels(original: EverydayOriginal, rng: Generator) -> Planted:
     edit.set_array(node.input[2], edit.array(node.input[2]) * factors)
     is_depthwise = later.shape[1] == 1
     edit.set_array(after.input[1], later / (first if is_depthwise else first.swapaxes(0, 1)))
-    names = place_of(edit, node, node.input[1]) + place_of(edit, after, after.input[1])
+    names = edit.place_of(node, node.input[1]) + edit.place_of(after, after.input[1])
     model = edit.finish()
     return Planted(deployed_as(model, "int8-tensor", original.calibration), model, names)
 
@@ -190,10 +185,11 @@ def one_output_scale(original: EverydayOriginal, rng: Generator) -> Planted:
     if original.task != "detection":
         raise Inapplicable("the model has no boxes")
     size = float(rng.choice([64.0, 320.0, 640.0]))
-    names = [one.name for one in output]
+    names = [info.name for info in output]
     if len(names) == 1:
-        rewire(
-            edit, names[0], lambda one: edit.add("Mul", one, edit.constant([size] * 4 + [1] * 4))
+        edit.rewire(
+            names[0],
+            lambda tensor: edit.add("Mul", tensor, edit.constant([size] * 4 + [1] * 4)),
         )
     else:
         boxes = edit.add("Mul", names[0], edit.constant(size))
@@ -206,10 +202,9 @@ def one_output_scale(original: EverydayOriginal, rng: Generator) -> Planted:
     deployed = GraphEdit(deployed_as(float_model, "int8", original.calibration))
     last = deployed.model.graph.output[0].name
     scale, point = deployed.constant(size * 1.2 / 255), deployed.constant(0, np.uint8)
-    rewire(
-        deployed, last,
-        lambda one: deployed.add(
-            "DequantizeLinear", deployed.add("QuantizeLinear", one, scale, point), scale, point
+    deployed.rewire(last,
+        lambda tensor: deployed.add(
+            "DequantizeLinear", deployed.add("QuantizeLinear", tensor, scale, point), scale, point
         ),
     )  # fmt: skip
     return Planted(deployed.finish(), float_model, (last,))
@@ -221,9 +216,9 @@ def one_output_scale(original: EverydayOriginal, rng: Generator) -> Planted:
 def overflow(original: EverydayOriginal, rng: Generator) -> Planted:
     """Activations leave the range of half precision; the float model's are as large and right."""
     edit = GraphEdit(original.model)
-    node = pick(rng, hidden(edit, "Conv", "Gemm", "MatMul"), "hidden layer")
+    node = pick(rng, edit.hidden("Conv", "Gemm", "MatMul"), "hidden layer")
     factor = float(rng.choice([300.0, 800.0]))
-    names = place_of(edit, node)
+    names = edit.place_of(node)
     beyond: list[str] = []
 
     def large(tensor: str) -> str:
@@ -232,7 +227,7 @@ def overflow(original: EverydayOriginal, rng: Generator) -> Planted:
             tensor = beyond[-1]
         return tensor
 
-    rewire(edit, node.output[0], large)
+    edit.rewire(node.output[0], large)
     float_model = edit.finish()
     return Planted(in_half_precision(float_model), float_model, (*names, *beyond[:-1]))
 
@@ -240,7 +235,7 @@ def overflow(original: EverydayOriginal, rng: Generator) -> Planted:
 def silent_overflow(original: EverydayOriginal, rng: Generator) -> Planted:
     """Squares overflow in a normalisation, so that it answers with its bias: finite and wrong."""
     edit = GraphEdit(original.model)
-    layers = of_type(edit, "LayerNormalization")
+    layers = edit.of_type("LayerNormalization")
     node = pick(rng, layers, "layer normalisation")
     source, (scale, bias) = node.input[0], node.input[1:3]
     factor, two = edit.constant(3e3), edit.constant(2.0)
@@ -248,9 +243,9 @@ def silent_overflow(original: EverydayOriginal, rng: Generator) -> Planted:
     centred = edit.add("Sub", wide, edit.add("ReduceMean", wide, axes=[-1], keepdims=1))
     square = edit.add("ReduceMean", edit.add("Pow", centred, two), axes=[-1], keepdims=1)
     plain = edit.add("Div", centred, edit.add("Sqrt", edit.add("Add", square, edit.constant(1e-5))))
-    names = place_of(edit, node)
+    names = edit.place_of(node)
     node.op_type, node.input[:] = "Add", [edit.add("Mul", plain, scale), bias]
     del node.attribute[:]
     float_model = edit.finish()
-    added = tuple(one for one in (centred, square, plain))
+    added = tuple(value for value in (centred, square, plain))
     return Planted(in_half_precision(float_model), float_model, names + added)

@@ -6,7 +6,7 @@ a tool chain is to be run again, what it makes then is known: a fault of the too
 that was in the model before it stays.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -172,13 +172,13 @@ class _Trial:
     def _fed_as(self, ways: Sequence[Change], place: int = 1) -> Outcome:
         """Compare with what the device is given, and answers, to samples that weren't asked before."""
         samples = self.pair.samples[DEVICE_SEEDS : 2 * DEVICE_SEEDS]
-        given = given_on_device(self.pair, samples)
+        fed = given_on_device(self.pair, samples)
         answers = answers_of_device(self.pair, samples).outputs
         for change in ways:
             file, way = self._way(place, change)
             model = HostModel(file)
             tensors = [model.tensors(sample, Way(file.spec, **way)) for sample in samples]
-            if place and _are_same(tensors, given):
+            if place and _are_same(tensors, fed):
                 return "mended"  # what feeds the device is known
             if error_between(answers_to(model, tensors), answers) <= _ALIKE:
                 return "proved"
@@ -193,14 +193,14 @@ class _Trial:
     def recorded(self) -> Outcome:
         """Give the file on this machine what the device is given: whether the answers still differ."""
         file = self.files[1]
-        given, answers = given_on_device(self.pair, self.samples), self.faulty[1]
+        fed, answers = given_on_device(self.pair, self.samples), self.faulty[1]
         kernels: Sequence[Change] = (
             {},
             OTHER_KERNELS[file.runtime],
             self.change if self.cause.kind == "kernels" else {},
         )
         alike = [
-            error_between(answers_to(HostModel(replace(file, options=options)), given), answers)
+            error_between(answers_to(HostModel(replace(file, options=options)), fed), answers)
             <= _DIFFER
             for options in kernels
         ]
@@ -257,13 +257,13 @@ class _Trial:
         """Read the classes by the numbers that are said."""
         axis = self.cause.evidence.get("axis")
 
-        def read(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        def renumbered(values: NDArray[np.float64]) -> NDArray[np.float64]:
             order = np.arange(values.shape[-1 if axis is None else axis])
             for name, number in self.change["classes"].items():
                 order[int(name)] = number
             return np.asarray(np.take(values, order, -1 if axis is None else axis))
 
-        return self._with_output(read)
+        return self._with_output(renumbered)
 
     def without_class(self) -> bool:
         """Leave the first or the last class out."""
@@ -294,11 +294,11 @@ class _Trial:
 
     # Files
 
-    def _is_mended_with(self, make: Callable[..., Any | None], *given: Any) -> bool:
+    def _is_mended_with(self, make: Callable[..., Any | None], *arguments: Any) -> bool:
         """Whether the pair agrees with a file that is made in place of the deployed one."""
         path = self.folder / f"{self.pair.name.replace('/', '-')}-mended.onnx"
         try:
-            model = make(*given)
+            model = make(*arguments)
             if model is None:
                 return False
             extras.onnx().save_model(model, path)
@@ -382,8 +382,8 @@ class _Trial:
         if self.pair.device:
             return "proved" if self.pair.device.get("noise") else "not"
         model = HostModel(self.files[1])  # new sessions of one process draw the same numbers
-        given = [model.tensors(sample, Way(model.spec)) for sample in self.samples]
-        if error_between(answers_to(model, given), answers_to(model, given)) == 0:
+        fed = [model.tensors(sample, Way(model.spec)) for sample in self.samples]
+        if error_between(answers_to(model, fed), answers_to(model, fed)) == 0:
             return "not"
         faulty, sound, _ = self._models()
         is_named, stays = (
@@ -409,15 +409,18 @@ class _Trial:
 
 
 def _are_same(first: Sequence[Sequence[Any]], second: Sequence[Sequence[Any]]) -> bool:
-    """Whether what inputs are given is the same, but for what rounding does."""
-    pairs: Iterator[tuple[Any, Any]] = (
-        (one.astype(np.float64), other.astype(np.float64))
-        for given, others in zip(first, second, strict=True)
-        for one, other in zip(given, others, strict=True)
-    )
+    """Whether what inputs are fed is the same, but for what rounding does."""
+
+    def is_same(fed: NDArray[Any], partner: NDArray[Any]) -> bool:
+        if fed.shape != partner.shape:
+            return False
+        away = np.abs(fed.astype(np.float64) - partner).mean()
+        return bool(away <= _SAME * (fed.std() + 1e-12))
+
     return all(
-        one.shape == other.shape and np.abs(one - other).mean() <= _SAME * (one.std() + 1e-12)
-        for one, other in pairs
+        is_same(*tensors)
+        for calls in zip(first, second, strict=True)
+        for tensors in zip(*calls, strict=True)
     )
 
 

@@ -141,7 +141,7 @@ def open_everyday(name: str, folder: Path) -> EverydayOriginal:
         extras.onnx().load_model(path),
         path,
         list(natural.samples),
-        [int(one) for one in natural.truth] if TASKS[plan.task].kind is SCORES else (),
+        [int(value) for value in natural.truth] if TASKS[plan.task].kind is SCORES else (),
         plan.input,
         plan.task,
         tensors(name, examples(name, "calibration", _CALIBRATION).samples),
@@ -191,9 +191,9 @@ def _trained(name: str) -> Any:
     return network.eval()
 
 
-def _train(name: str, network: Any, natural: NDArray[np.float32], wanted: Truth) -> None:
+def _train(name: str, network: Any, natural: NDArray[np.float32], answers: Truth) -> None:
     torch, plan = extras.torch(), PLANS[name]
-    inputs, truth = torch.from_numpy(natural), torch.from_numpy(wanted)
+    inputs, truth = torch.from_numpy(natural), torch.from_numpy(answers)
     loss: Callable[..., Any] = LOSSES[plan.loss]
     optimiser = torch.optim.AdamW(network.parameters(), plan.rate, weight_decay=1e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, plan.rate, total_steps=plan.steps)

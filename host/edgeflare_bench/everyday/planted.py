@@ -1,9 +1,6 @@
 """A planted fault, and how a model is deployed with it."""
 
-import io
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -58,15 +55,8 @@ def deployed_as(model: Any, chain: Chain, calibration: NDArray[np.float32]) -> A
         return in_half_precision(model)
     if len(model.graph.input) > 1:
         raise Inapplicable("the model has several inputs")
-    chatty = logging.getLogger()
-    level = chatty.level
-    chatty.setLevel(logging.ERROR)  # advice to prepare the model, on the root logger
-    try:
-        with redirect_stdout(io.StringIO()):
-            recipe = Recipe(chain, per_channel=chain == "int8")
-            return quantized(model, recipe, [one[None] for one in calibration[:CALIBRATED_ON]])
-    finally:
-        chatty.setLevel(level)
+    recipe = Recipe(chain, per_channel=chain == "int8")
+    return quantized(model, recipe, [values[None] for values in calibration[:CALIBRATED_ON]])
 
 
 def in_half_precision(model: Any, in_float: Collection[str] = ()) -> Any:

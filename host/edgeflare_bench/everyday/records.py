@@ -55,8 +55,7 @@ class EverydayPair:
     inputs are as in `EverydayOriginal.input`. `expected`: kinds of causes of which the first that is
     told must be one; (): healthy, none may be told. `names`: tensors, operators, inputs or outputs
     of which the cause must name one; (): any. `device`: how the device departs from what is stated,
-    by names of the runner; {}: no device is asked. `mend`: the change that makes the pair healthy,
-    by names of the runner.
+    see `evaluation`; {}: no device is asked.
     """
 
     name: str
@@ -72,7 +71,6 @@ class EverydayPair:
     expected: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     device: Mapping[str, Any] = field(default_factory=dict)
-    mend: Mapping[str, Any] = field(default_factory=dict)
     original_given: GivenInputs = ONE_INPUT
     deployed_given: GivenInputs = ONE_INPUT
 
@@ -86,7 +84,7 @@ def input_options(stated: Mapping[str, str]) -> InputOptions:
     """Return the options that are stated for an input. Raises pydantic's ValidationError."""
     lists = ("mean", "std", "clip", "size")
     values = {
-        key: tuple(float(one) for one in value.split(",")) if key in lists else value
+        key: tuple(float(part) for part in value.split(",")) if key in lists else value
         for key, value in stated.items()
     }
     return InputOptions.model_validate(values)

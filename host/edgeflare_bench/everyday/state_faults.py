@@ -16,26 +16,26 @@ def keeps_state(file: bytes) -> bytes:
     model = schema.ModelT.InitFromPackedBuf(file, 0)
     graph = model.subgraphs[0]
     (output,) = graph.outputs
-    shape = [int(one) for one in graph.tensors[output].shape]
+    shape = [int(info) for info in graph.tensors[output].shape]
 
     def tensor(name: str, kind: int, buffer: int = 0) -> Any:
-        made = schema.TensorT()
-        made.name, made.shape, made.type, made.buffer = name, shape, kind, buffer
+        entry = schema.TensorT()
+        entry.name, entry.shape, entry.type, entry.buffer = name, shape, kind, buffer
         if kind == schema.TensorType.RESOURCE:
-            made.shape = []
-        return made
+            entry.shape = []
+        return entry
 
     def operator(name: str, inputs: list[int], outputs: list[int], options: Any) -> Any:
         code = schema.OperatorCodeT()
         code.builtinCode = getattr(schema.BuiltinOperator, name)
         code.deprecatedBuiltinCode, code.version = min(code.builtinCode, 127), 1
         model.operatorCodes.append(code)
-        made = schema.OperatorT()
-        made.opcodeIndex = len(model.operatorCodes) - 1
-        made.inputs, made.outputs, made.builtinOptions = inputs, outputs, options
+        entry = schema.OperatorT()
+        entry.opcodeIndex = len(model.operatorCodes) - 1
+        entry.inputs, entry.outputs, entry.builtinOptions = inputs, outputs, options
         kind = type(options).__name__[:-1]
-        made.builtinOptionsType = getattr(schema.BuiltinOptions, kind)
-        return made
+        entry.builtinOptionsType = getattr(schema.BuiltinOptions, kind)
+        return entry
 
     handles, once = schema.VarHandleOptionsT(), schema.CallOnceOptionsT()
     handles.sharedName, handles.container = "last answer", ""
@@ -46,11 +46,11 @@ def keeps_state(file: bytes) -> bytes:
     real, resource = schema.TensorType.FLOAT32, schema.TensorType.RESOURCE
     handle, before, after = (len(graph.tensors) + number for number in range(3))
     graph.tensors += [tensor("handle", resource), tensor("before", real), tensor("summed", real)]
-    read, assign = schema.ReadVariableOptionsT(), schema.AssignVariableOptionsT()
+    reading, assign = schema.ReadVariableOptionsT(), schema.AssignVariableOptionsT()
     graph.operators += [
         operator("CALL_ONCE", [], [], once),
         operator("VAR_HANDLE", [], [handle], handles),
-        operator("READ_VARIABLE", [handle], [before], read),
+        operator("READ_VARIABLE", [handle], [before], reading),
         operator("ADD", [output, before], [after], schema.AddOptionsT()),
         operator("ASSIGN_VARIABLE", [handle, output], [], assign),
     ]

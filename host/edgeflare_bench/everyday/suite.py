@@ -21,7 +21,7 @@ from edgeflare_bench.everyday.next_step import carried_out
 from edgeflare_bench.everyday.originals import PLANS, open_everyday
 from edgeflare_bench.everyday.planted import TFLITE
 from edgeflare_bench.everyday.records import EverydayPair, is_reserved
-from edgeflare_bench.planted_bench import PlantedBench, Watch, suite_of
+from edgeflare_bench.planted_bench import PlantedBench, suite_of
 from edgeflare_bench.suite import SuiteAbout, check_folders
 from edgeflare_bench.words.everyday import outcome
 
@@ -173,31 +173,11 @@ class EverydayBench(PlantedBench[EverydaySuite, FirstAnswer]):
             on_device.add(chain)
 
 
-def is_everyday_bench(folder: Path) -> bool:
-    """Whether a folder is a bench of this suite."""
-    return EverydayBench.is_in(folder)
-
-
 def everyday_suite(**values: Any) -> EverydaySuite:
     """Return a suite of these settings; None leaves one out. Raises UsageError where one is wrong."""
     suite = suite_of(EverydaySuite, NAME, "the folder that its originals are kept in", **values)
     check_folders(suite.data)
     return suite
-
-
-def open_everyday_bench(folder: Path) -> EverydayBench:
-    """Read a bench of this suite. Raises StoreError where it is damaged."""
-    return EverydayBench.open(folder)
-
-
-def run_everyday(suite: EverydaySuite, folder: Path, watch: Watch[FirstAnswer]) -> EverydayBench:
-    """Triage every pair of a suite in a new folder; raises UsageError where it is taken."""
-    return EverydayBench.run(suite, folder, watch)
-
-
-def resume_everyday(folder: Path, watch: Watch[FirstAnswer]) -> EverydayBench:
-    """Triage the pairs that are left. Raises UsageError, StoreError."""
-    return EverydayBench.resume(folder, watch)
 
 
 def _of_draw(draw: Draw, plant: Callable[[], Faulty | str], files: Path) -> FirstAnswer:

@@ -50,33 +50,33 @@ def _grid(rows: Tensor, boxes: Tensor) -> Tensor:
     image, slot, objects = _slots(boxes, 1)
     is_object = rows.new_zeros(rows.shape[:2])
     is_object[image, slot] = 1
-    told = rows[image, slot]
+    predicted = rows[image, slot]
     kinds = functional.one_hot(objects[:, 0].long(), 3).float()
     return (
         functional.binary_cross_entropy(rows[..., 4], is_object) * 20
-        + functional.l1_loss(told[:, :4], objects[:, 1:]) * 10
-        + functional.binary_cross_entropy(told[:, 5:], kinds)
+        + functional.l1_loss(predicted[:, :4], objects[:, 1:]) * 10
+        + functional.binary_cross_entropy(predicted[:, 5:], kinds)
     )
 
 
 def _anchors(outputs: tuple[Tensor, Tensor], boxes: Tensor) -> Tensor:
     torch = extras.torch()
     functional = torch.nn.functional
-    told, scores = outputs
+    predicted, scores = outputs
     image, slot, objects = _slots(boxes, len(ANCHORS))
     sizes = torch.tensor(ANCHORS)
     which = (objects[:, 3, None] - sizes).abs().argmin(1)
     slot = slot + which
     size = sizes[which][:, None]
     middle = torch.stack([slot // 2 % CELLS, slot // 2 // CELLS], 1) + 0.5
-    wanted = torch.cat(
+    offsets = torch.cat(
         [(objects[:, 1:3] - middle / CELLS) / size, (objects[:, 3:] / size).log()], 1
     )
     kinds = scores.new_zeros(scores.shape)
     kinds[image, slot, objects[:, 0].long()] = 1
     return (
         functional.binary_cross_entropy(scores, kinds) * 60
-        + functional.l1_loss(told[image, slot], wanted) * 2
+        + functional.l1_loss(predicted[image, slot], offsets) * 2
     )
 
 
@@ -99,9 +99,10 @@ def _accuracy(outputs: Outputs, truth: Truth) -> float:
 
 def _overlap_of_maps(outputs: Outputs, truth: Truth) -> float:
     """Return the mean over the classes of intersection over union."""
-    told = outputs[0].reshape(*truth.shape, -1).argmax(-1)
+    predicted = outputs[0].reshape(*truth.shape, -1).argmax(-1)
     shares = [
-        ((told == kind) & (truth == kind)).sum() / ((told == kind) | (truth == kind)).sum()
+        ((predicted == kind) & (truth == kind)).sum()
+        / ((predicted == kind) | (truth == kind)).sum()
         for kind in range(4)
     ]
     return float(np.mean(shares))
@@ -117,17 +118,17 @@ def _nearest(outputs: Outputs, truth: Truth) -> float:
 
 def _detections(outputs: Outputs, truth: Truth) -> float:
     """Return the F1 score of the boxes: right are those of the class that overlap by half."""
-    right = told = 0
+    right = predicted = 0
     for place, objects in enumerate(truth):
         free = [row for row in objects if row[0] >= 0]
         for kind, box in _boxes([output[place] for output in outputs]):
-            told += 1
+            predicted += 1
             for row in free:
                 if row[0] == kind and _overlap(box, row[1:]) >= _OVERLAP:
                     right += 1
-                    free = [one for one in free if one is not row]
+                    free = [value for value in free if value is not row]
                     break
-    return 2 * right / (told + int((truth[..., 0] >= 0).sum()))
+    return 2 * right / (predicted + int((truth[..., 0] >= 0).sum()))
 
 
 def _boxes(outputs: Outputs) -> list[tuple[int, NDArray[Any]]]:

@@ -119,15 +119,15 @@ def _optimised(original: EverydayOriginal, path: Path, level: str) -> None:
 
 def _half(original: EverydayOriginal, path: Path, keep: bool) -> None:
     module: Any = import_module("onnxconverter_common.float16")
-    made = module.convert_float_to_float16(original.model, keep_io_types=keep)
-    extras.onnx().save_model(made, path)
+    converted = module.convert_float_to_float16(original.model, keep_io_types=keep)
+    extras.onnx().save_model(converted, path)
 
 
 def _onnxsim(original: EverydayOriginal, path: Path) -> None:
-    made, is_same = import_module("onnxsim").simplify(original.model)
+    converted, is_same = import_module("onnxsim").simplify(original.model)
     if not is_same:
         raise ValueError("onnxsim found the simplified model to differ")
-    extras.onnx().save_model(made, path)
+    extras.onnx().save_model(converted, path)
 
 
 def _onnxslim(original: EverydayOriginal, path: Path) -> None:
@@ -138,8 +138,10 @@ def _nncf(original: EverydayOriginal, path: Path, calibration: int, **options: A
     nncf: Any = import_module("nncf")
     preset = getattr(nncf.QuantizationPreset, options.pop("preset"))
     data = nncf.Dataset(list(_feeds(original, calibration)))
-    made = nncf.quantize(original.model, data, preset=preset, subset_size=_CALIBRATED_ON, **options)
-    extras.onnx().save_model(made, path)
+    converted = nncf.quantize(
+        original.model, data, preset=preset, subset_size=_CALIBRATED_ON, **options
+    )
+    extras.onnx().save_model(converted, path)
 
 
 # TensorFlow and LiteRT

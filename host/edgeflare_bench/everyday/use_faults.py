@@ -10,19 +10,10 @@ import numpy as np
 from edgeflare._internal import extras
 from edgeflare.answers import SCORES
 from edgeflare.triage.cause import Side
-from edgeflare_bench.everyday.graph_faults import (
-    Generator,
-    Names,
-    of_type,
-    output_axis,
-    pick,
-    rewire,
-    tensor_shapes,
-    weighted,
-)
+from edgeflare_bench.everyday.graph_faults import Generator, Names
 from edgeflare_bench.everyday.planted import Chain, Plant, Planted, deployed_as
 from edgeflare_bench.everyday.records import EverydayOriginal
-from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable
+from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable, output_axis, pick
 
 Statement: TypeAlias = Mapping[str, str]
 Restate: TypeAlias = Callable[[Statement, Generator], dict[str, str]]
@@ -83,14 +74,14 @@ def other_range(stated: Statement, _rng: Generator) -> dict[str, str]:
 
 def of_other_data(stated: Statement, rng: Generator) -> dict[str, str]:
     """Mean and deviation of another data set."""
-    known = (
+    statistics = (
         ("1/255", "0.485,0.456,0.406", "0.229,0.224,0.225"),
         ("1/255", "0.4914,0.4822,0.4465", "0.2023,0.1994,0.201"),
         ("1", "103.9,116.8,123.7", "1"),
     )
     changed = _only(stated, _is_image(stated), "no image")
-    others = [one for one in known if one[1] != stated.get("mean")]
-    scale, mean, std = pick(rng, others, "data set")
+    choices = [value for value in statistics if value[1] != stated.get("mean")]
+    scale, mean, std = pick(rng, choices, "data set")
     return {**changed, "scale": scale, "mean": mean, "std": std}
 
 
@@ -115,11 +106,11 @@ def normalised_twice(stated: Statement, _rng: Generator) -> dict[str, str]:
 
 
 def _numbers(stated: Statement, name: str) -> Any:
-    return np.array([float(one) for one in stated.get(name, "1").split(",")])
+    return np.array([float(value) for value in stated.get(name, "1").split(",")])
 
 
 def _text(values: Any) -> str:
-    return ",".join(f"{one:.9g}" for one in np.atleast_1d(values))
+    return ",".join(f"{value:.9g}" for value in np.atleast_1d(values))
 
 
 def turned(stated: Statement, rng: Generator) -> dict[str, str]:
@@ -132,14 +123,16 @@ def turned(stated: Statement, rng: Generator) -> dict[str, str]:
 def other_resize(stated: Statement, rng: Generator) -> dict[str, str]:
     """Images are made smaller by another rule."""
     changed = _only(stated, "resize" in stated, "images of the model's size")
-    rules = [one for one in ("nearest", "bilinear-antialias", "area") if one != stated["resize"]]
+    rules = [
+        value for value in ("nearest", "bilinear-antialias", "area") if value != stated["resize"]
+    ]
     return {**changed, "resize": pick(rng, rules, "rule")}
 
 
 def other_spectrum(stated: Statement, rng: Generator) -> dict[str, str]:
     """One setting of the spectrum is another library's."""
     changed = _only(stated, stated.get("front_end") == "log-mel", "no spectrum")
-    others = (
+    choices = (
         {"log": "log10"},
         {"mel_scale": "slaney"},
         {"mel_norm": "true"},
@@ -147,7 +140,7 @@ def other_spectrum(stated: Statement, rng: Generator) -> dict[str, str]:
         {"log_offset": "0.01"},
         {"mean": "0", "std": "1"},
     )
-    return {**changed, **pick(rng, others, "setting")}
+    return {**changed, **pick(rng, choices, "setting")}
 
 
 def other_loudness(stated: Statement, rng: Generator) -> dict[str, str]:
@@ -184,12 +177,10 @@ def pictured(picture: str) -> Plant:
 
     def plant(original: EverydayOriginal, _chain: Chain, _rng: Generator) -> Planted:
         _only(original.input, _is_image(original.input), "no image")
-        sizes = {one.shape[:2] for one in original.samples}
         if picture in ("letterbox", "crop") and "resize" not in original.input:
             raise Inapplicable("images of the model's size")
         if picture in ("planes", "grey") and original.samples[0].shape[-1] == 1:
             raise Inapplicable("no colours")
-        del sizes
         return Planted(device={"picture": picture}, sides=("device",))
 
     return plant
@@ -203,14 +194,14 @@ def normalised_in_file(original: EverydayOriginal, chain: Chain, _rng: Generator
     scale = 1 / 255 if stated.get("scale") == "1/255" else 1.0
     shape = (1, -1, 1, 1) if stated.get("layout") != "HWC" else (1, 1, 1, -1)
     mean, std = (_numbers(stated, name) for name in ("mean", "std"))
-    for name in [one.name for one in edit.model.graph.input]:
+    for name in [info.name for info in edit.model.graph.input]:
         edit.change(
             name,
-            lambda one: edit.add(
+            lambda tensor: edit.add(
                 "Div",
                 edit.add(
                     "Sub",
-                    edit.add("Mul", one, edit.constant(scale)),
+                    edit.add("Mul", tensor, edit.constant(scale)),
                     edit.constant(mean.reshape(shape)),
                 ),
                 edit.constant(std.reshape(shape)),
@@ -239,11 +230,11 @@ def _scores(edit: GraphEdit, original: EverydayOriginal) -> tuple[str, int]:
     if original.kind is not SCORES:
         raise Inapplicable("no classes")
     name = edit.model.graph.output[0].name
-    return name, tensor_shapes(edit)[name][-1]
+    return name, edit.shapes()[name][-1]
 
 
 def _reshaped(edit: GraphEdit, name: str, shape: Sequence[int]) -> None:
-    output = next(one for one in edit.model.graph.output if one.name == name)
+    output = next(info for info in edit.model.graph.output if info.name == name)
     info = extras.onnx().helper.make_tensor_value_info(name, 1, list(shape))
     output.CopyFrom(info)
 
@@ -253,10 +244,10 @@ def outputs_exchanged(edit: GraphEdit, _original: EverydayOriginal, _rng: Genera
     outputs = edit.model.graph.output
     if len(outputs) < 2:
         raise Inapplicable("one output")
-    infos = [type(one).FromString(one.SerializeToString()) for one in outputs]
+    infos = [type(info).FromString(info.SerializeToString()) for info in outputs]
     del outputs[:]
     outputs.extend(infos[::-1])
-    return tuple(one.name for one in infos)
+    return tuple(info.name for info in infos)
 
 
 def inputs_exchanged(edit: GraphEdit, _original: EverydayOriginal, _rng: Generator) -> Names:
@@ -267,7 +258,7 @@ def inputs_exchanged(edit: GraphEdit, _original: EverydayOriginal, _rng: Generat
     first, second = inputs[0].name, inputs[1].name
     swap = {first: second, second: first}
     for node in edit.nodes:
-        node.input[:] = [swap.get(one, one) for one in node.input]
+        node.input[:] = [swap.get(name, name) for name in node.input]
     return ()
 
 
@@ -275,7 +266,7 @@ def _gathered(order: Callable[[int, Generator], Any]) -> Callable[..., Names]:
     def change(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
         name, count = _scores(edit, original)
         places = edit.constant(order(count, rng), np.int64)
-        rewire(edit, name, lambda one: edit.add("Gather", one, places, axis=1))
+        edit.rewire(name, lambda tensor: edit.add("Gather", tensor, places, axis=1))
         return ()
 
     return change
@@ -285,7 +276,7 @@ def weights_of_classes(edit: GraphEdit, original: EverydayOriginal, rng: Generat
     """The classes are numbered otherwise: another order of the last layer's outputs."""
     _, count = _scores(edit, original)
     order = rng.permutation(count)
-    node = weighted(edit, "Gemm", "MatMul")[-1]
+    node = edit.weighted("Gemm", "MatMul")[-1]
     edit.set_array(node.input[1], np.take(edit.array(node.input[1]), order, output_axis(node)))
     if len(node.input) > 2:
         edit.set_array(node.input[2], edit.array(node.input[2])[order])
@@ -295,10 +286,12 @@ def weights_of_classes(edit: GraphEdit, original: EverydayOriginal, rng: Generat
 def background_class(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
     """There is one class more, of nothing, before or behind the others."""
     name, count = _scores(edit, original)
-    is_softmax = bool(of_type(edit, "Softmax"))
+    is_softmax = bool(edit.of_type("Softmax"))
     extra = edit.constant([[1e-4 if is_softmax else -6.0]])
     parts = [extra, ""] if rng.random() < 0.7 else ["", extra]
-    rewire(edit, name, lambda one: edit.add("Concat", *[part or one for part in parts], axis=1))
+    edit.rewire(
+        name, lambda tensor: edit.add("Concat", *[part or tensor for part in parts], axis=1)
+    )
     _reshaped(edit, name, (1, count + 1))
     return ()
 
@@ -306,30 +299,30 @@ def background_class(edit: GraphEdit, original: EverydayOriginal, rng: Generator
 def softmax_or_logits(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Logits for probabilities, or the other way round."""
     name, _ = _scores(edit, original)
-    last = next(one for one in edit.nodes if name in one.output)
+    last = next(node for node in edit.nodes if name in node.output)
     if last.op_type == "Softmax":
         last.op_type = "Identity"
         del last.attribute[:]
     else:
-        rewire(edit, name, lambda one: edit.add("Softmax", one, axis=-1))
+        edit.rewire(name, lambda tensor: edit.add("Softmax", tensor, axis=-1))
     return ()
 
 
 def logarithms(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Logarithms of the probabilities."""
     name, _ = _scores(edit, original)
-    last = next(one for one in edit.nodes if name in one.output)
+    last = next(node for node in edit.nodes if name in node.output)
     if last.op_type == "Softmax":
         last.op_type = "LogSoftmax"
     else:
-        rewire(edit, name, lambda one: edit.add("LogSoftmax", one, axis=-1))
+        edit.rewire(name, lambda tensor: edit.add("LogSoftmax", tensor, axis=-1))
     return ()
 
 
 def sigmoid_for_softmax(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Each class has a sigmoid of its own in place of one softmax."""
     name, _ = _scores(edit, original)
-    last = next(one for one in edit.nodes if name in one.output)
+    last = next(node for node in edit.nodes if name in node.output)
     if last.op_type != "Softmax":
         raise Inapplicable("no softmax")
     last.op_type = "Sigmoid"
@@ -346,53 +339,56 @@ def _boxes(edit: GraphEdit, original: EverydayOriginal) -> str:
 def box_corners(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Corners for centre and size."""
     name = _boxes(edit, original)
-    count = tensor_shapes(edit)[name][-1]
+    count = edit.shapes()[name][-1]
     matrix = np.eye(count, dtype=np.float32)
     matrix[[2, 3], [0, 1]], matrix[[0, 1], [2, 3]] = -0.5, 1
     matrix[[2, 3], [2, 3]] = 0.5
-    rewire(edit, name, lambda one: edit.add("MatMul", one, edit.constant(matrix)))
+    edit.rewire(name, lambda tensor: edit.add("MatMul", tensor, edit.constant(matrix)))
     return (name,)
 
 
 def box_pixels(edit: GraphEdit, original: EverydayOriginal, rng: Generator) -> Names:
     """Boxes in pixels for shares of the image."""
     name = _boxes(edit, original)
-    count = tensor_shapes(edit)[name][-1]
+    count = edit.shapes()[name][-1]
     size = float(rng.choice([64.0, 640.0]))
     factors = [size] * 4 + [1.0] * (count - 4)
-    rewire(edit, name, lambda one: edit.add("Mul", one, edit.constant(factors)))
+    edit.rewire(name, lambda tensor: edit.add("Mul", tensor, edit.constant(factors)))
     return (name,)
 
 
 def box_order(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """Coordinates as y, x for x, y."""
     name = _boxes(edit, original)
-    count = tensor_shapes(edit)[name][-1]
+    count = edit.shapes()[name][-1]
     order = [1, 0, 3, 2, *range(4, count)]
-    rewire(edit, name, lambda one: edit.add("Gather", one, edit.constant(order, np.int64), axis=2))
+    edit.rewire(
+        name,
+        lambda tensor: edit.add("Gather", tensor, edit.constant(order, np.int64), axis=2),
+    )
     return (name,)
 
 
 def other_axes(edit: GraphEdit, _original: EverydayOriginal, _rng: Generator) -> Names:
     """An output has its axes in another order."""
     name = next(
-        (one.name for one in edit.model.graph.output if len(tensor_shapes(edit)[one.name]) > 2),
+        (info.name for info in edit.model.graph.output if len(edit.shapes()[info.name]) > 2),
         "",
     )
     if not name:
         raise Inapplicable("no output of several axes")
-    shape = tensor_shapes(edit)[name]
+    shape = edit.shapes()[name]
     order = [0, len(shape) - 1, *range(1, len(shape) - 1)]
-    rewire(edit, name, lambda one: edit.add("Transpose", one, perm=order))
-    _reshaped(edit, name, [shape[one] for one in order])
+    edit.rewire(name, lambda tensor: edit.add("Transpose", tensor, perm=order))
+    _reshaped(edit, name, [shape[axis] for axis in order])
     return (name,)
 
 
 def other_units(edit: GraphEdit, _original: EverydayOriginal, rng: Generator) -> Names:
     """An output is in per cent, or in 0 to 255."""
-    name = pick(rng, [one.name for one in edit.model.graph.output], "output")
+    name = pick(rng, [info.name for info in edit.model.graph.output], "output")
     factor = edit.constant(float(rng.choice([100.0, 255.0, 0.01])))
-    rewire(edit, name, lambda one: edit.add("Mul", one, factor))
+    edit.rewire(name, lambda tensor: edit.add("Mul", tensor, factor))
     return (name,)
 
 
@@ -401,7 +397,7 @@ def normalised_length(edit: GraphEdit, original: EverydayOriginal, _rng: Generat
     if original.task != "embedding":
         raise Inapplicable("no vector")
     name = edit.model.graph.output[0].name
-    last = next(one for one in edit.nodes if name in one.output)
+    last = next(node for node in edit.nodes if name in node.output)
     last.op_type, last.input[:] = "Identity", [last.input[0]]
     return (name,)
 
@@ -411,12 +407,12 @@ def other_channels(edit: GraphEdit, original: EverydayOriginal, rng: Generator) 
     if original.kind is SCORES:
         raise Inapplicable("no channels")
     name = edit.model.graph.output[-1].name
-    count = tensor_shapes(edit)[name][-1]
+    count = edit.shapes()[name][-1]
     first = 5 if original.task == "detection" and count > 5 else 0
     order = [*range(first), *(first + np.roll(np.arange(count - first), int(rng.integers(1, 3))))]
-    axis = len(tensor_shapes(edit)[name]) - 1
+    axis = len(edit.shapes()[name]) - 1
     places = edit.constant(order, np.int64)
-    rewire(edit, name, lambda one: edit.add("Gather", one, places, axis=axis))
+    edit.rewire(name, lambda tensor: edit.add("Gather", tensor, places, axis=axis))
     return (name,)
 
 
@@ -450,9 +446,9 @@ def relabelled(order: Callable[[int, Generator], Any]) -> Plant:
     def plant(original: EverydayOriginal, _chain: Chain, rng: Generator) -> Planted:
         if not original.labels:
             raise Inapplicable("no labels")
-        count = tensor_shapes(GraphEdit(original.model))[original.model.graph.output[0].name][-1]
+        count = GraphEdit(original.model).shapes()[original.model.graph.output[0].name][-1]
         renumbered = order(count, rng)
-        return Planted(labels=[int(renumbered[one]) for one in original.labels])
+        return Planted(labels=[int(renumbered[value]) for value in original.labels])
 
     return plant
 
@@ -475,7 +471,7 @@ def rotated(count: int, rng: Generator) -> Any:
 def untrained(original: EverydayOriginal, chain: Chain, rng: Generator) -> Planted:
     """The file has the weights that a training began with."""
     edit = GraphEdit(original.model)
-    for node in weighted(edit):
+    for node in edit.weighted():
         weights = edit.array(node.input[1])
         edit.set_array(
             node.input[1], rng.normal(0, weights.std(), weights.shape).astype(np.float32)

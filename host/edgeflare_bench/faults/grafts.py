@@ -70,7 +70,7 @@ class Graph:
         if set(node.output) <= set(tensors):
             return [node]
         readers = [reader for reader in self.nodes if set(node.output) & set(reader.input)]
-        return [found for reader in readers for found in self.until(reader, tensors)]
+        return [reached for reader in readers for reached in self.until(reader, tensors)]
 
 
 def grafted(
@@ -82,8 +82,8 @@ def grafted(
     of its tensors. None where no name is in both.
     """
     onnx = extras.onnx()
-    graph, made = Graph(sound), onnx.ModelProto.FromString(faulty.SerializeToString())
-    own = {name for node in made.graph.node for name in node.output}
+    graph, model = Graph(sound), onnx.ModelProto.FromString(faulty.SerializeToString())
+    own = {name for node in model.graph.node for name in node.output}
     taken = {
         node.output[0]: node
         for name in names
@@ -92,10 +92,10 @@ def grafted(
     }
     if not taken:
         return None
-    kept = [node for node in made.graph.node if not set(node.output) & set(taken)]
-    del made.graph.node[:], made.graph.value_info[:]
-    made.graph.node.extend(kept)
-    own |= {info.name for info in made.graph.input}
+    kept = [node for node in model.graph.node if not set(node.output) & set(taken)]
+    del model.graph.node[:], model.graph.value_info[:]
+    model.graph.node.extend(kept)
+    own |= {info.name for info in model.graph.input}
     renamed = {} if read_as is None else read_as
     waiting, copied = list(taken.values()), set()
     while waiting:
@@ -113,20 +113,20 @@ def grafted(
         ]
         if node.output[0] not in taken:
             copy.output[:] = [_MARK + name for name in node.output]
-        made.graph.node.append(copy)
+        model.graph.node.append(copy)
         waiting += [graph.makers[name] for name in foreign if name in graph.makers]
-        known = {tensor.name for tensor in made.graph.initializer}
+        stated = {tensor.name for tensor in model.graph.initializer}
         for name in {*foreign} & {*graph.constants}:
-            if _MARK + name not in known:
-                made.graph.initializer.add().CopyFrom(graph.constants[name])
-                made.graph.initializer[-1].name = _MARK + name
-    return GraphEdit(made).finish()
+            if _MARK + name not in stated:
+                model.graph.initializer.add().CopyFrom(graph.constants[name])
+                model.graph.initializer[-1].name = _MARK + name
+    return GraphEdit(model).finish()
 
 
 def in_float(names: Collection[str], quantised: Any, original: Any) -> Any | None:
     """Return an int8 file in which what is named isn't quantised; None where it has nothing of it."""
-    made = extras.onnx().ModelProto.FromString(quantised.SerializeToString())
-    graph = Graph(made)
+    model = extras.onnx().ModelProto.FromString(quantised.SerializeToString())
+    graph = Graph(model)
     read_as, kept = {}, {*names}
     for reader in graph.nodes:
         stored = graph.makers.get(reader.input[0]) if reader.op_type == "DequantizeLinear" else None
@@ -137,9 +137,9 @@ def in_float(names: Collection[str], quantised: Any, original: Any) -> Any | Non
             read_as[stored.input[0]] = reader.output[0]  # its rounding may be its activation
             continue
         kept |= {stored.input[0], reader.output[0]}
-        for node in made.graph.node:
+        for node in model.graph.node:
             node.input[:] = [
                 stored.input[0] if name == reader.output[0] else name for name in node.input
             ]
-    changed = grafted(kept, made, original, read_as)
-    return changed or (made if len(kept) > len({*names}) else None)
+    changed = grafted(kept, model, original, read_as)
+    return changed or (model if len(kept) > len({*names}) else None)

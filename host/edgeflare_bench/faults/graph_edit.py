@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from edgeflare._internal import extras
 
@@ -92,6 +93,77 @@ class GraphEdit:
         node = self._onnx.helper.make_node("Identity", [make(sound)], [tensor])
         self.model.graph.node.append(node)
 
+    def of_type(self, *types: str) -> list[Any]:
+        """Return the operators of these types, in order."""
+        return [node for node in self.nodes if node.op_type in types]
+
+    def constants(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all tensors that stand in the file, by name."""
+        to_array = self._onnx.numpy_helper.to_array
+        arrays = {tensor.name: to_array(tensor) for tensor in self.model.graph.initializer}
+        for node in self.of_type("Constant"):
+            value = attribute(node, "value")
+            if value is not None:
+                arrays[node.output[0]] = to_array(value)
+        return arrays
+
+    def weighted(self, *types: str) -> list[Any]:
+        """Return the layers with weights that stand in the file, of these types, else of any."""
+        kinds = types or ("Conv", "Gemm", "MatMul")
+        return [node for node, _ in self.weights() if node.op_type in kinds]
+
+    def hidden(self, *types: str) -> list[Any]:
+        """Return layers with weights but for the last one, whose outputs are the answer."""
+        return [node for node in self.weighted()[:-1] if not types or node.op_type in types]
+
+    def moving(self, node: Any) -> list[str]:
+        """Return an operator's inputs that don't stand in the file."""
+        constants = self.constants()
+        return [name for name in node.input if name and name not in constants]
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of tensors that follow from the file, by name."""
+        graph = self._onnx.shape_inference.infer_shapes(self.model).graph
+        return {
+            info.name: tuple(axis.dim_value for axis in info.type.tensor_type.shape.dim)
+            for info in (*graph.value_info, *graph.input, *graph.output)
+        }
+
+    def output_names(self) -> set[str]:
+        """Return the names of the model's outputs."""
+        return {info.name for info in self.model.graph.output}
+
+    def place_of(self, node: Any, *tensors: str) -> tuple[str, ...]:
+        """Return what a sentence may call an operator: its name, its outputs, and those of what follows it."""
+        outputs = [name for name in node.output if name]
+        behind = [reader for reader in self.nodes if set(outputs) & set(reader.input)]
+        names = [node.name, *outputs, *tensors]
+        for reader in behind[:2]:
+            names += [reader.name, *reader.output]
+        return tuple(dict.fromkeys(filter(None, names)))
+
+    def rewire(self, tensor: str, make: Callable[[str], str]) -> None:
+        """Replace what an operator makes by something that is made of it, under the name it had."""
+        self.change(tensor, make)
+        nodes = self.model.graph.node
+        named = nodes[-1]  # an Identity
+        maker = next((node for node in nodes if named.input[0] in node.output), None)
+        if maker is not None and maker.name == "":
+            maker.output[:] = [tensor if name == named.input[0] else name for name in maker.output]
+            nodes.remove(named)
+
+    def set_weights(
+        self,
+        node: Any,
+        change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+        place: int = 1,
+    ) -> tuple[str, ...]:
+        """Change a layer's weights (or its bias, `place` 2); return where."""
+        name = node.input[place]
+        before = self.array(name)
+        self.set_array(name, np.ascontiguousarray(change(before)).astype(before.dtype))
+        return self.place_of(node, name)
+
     def finish(self) -> Any:
         """Return the model, its nodes in an order in which they can run."""
         waiting = self.nodes
@@ -114,6 +186,34 @@ class GraphEdit:
     def _name(self) -> str:
         self._count += 1
         return f"fault__{self._count}"
+
+
+def attribute(node: Any, name: str, default: Any = None) -> Any:
+    """Return an operator's attribute."""
+    value = extras.onnx().helper.get_attribute_value
+    return next((value(stated) for stated in node.attribute if stated.name == name), default)
+
+
+def set_attribute(node: Any, name: str, value: Any) -> None:
+    """State an operator's attribute otherwise; None: not at all."""
+    for stated in [stated for stated in node.attribute if stated.name == name]:
+        node.attribute.remove(stated)
+    if value is not None:
+        node.attribute.append(extras.onnx().helper.make_attribute(name, value))
+
+
+def output_axis(node: Any) -> int:
+    """Return the axis of a layer's weights that counts its outputs."""
+    if node.op_type == "Gemm":
+        return 0 if attribute(node, "transB", 0) else 1
+    return -1 if node.op_type == "MatMul" else 0
+
+
+def pick(rng: np.random.Generator, items: Sequence[Any], what: str) -> Any:
+    """Return one of several by chance. Raises Inapplicable where there is none."""
+    if not items:
+        raise Inapplicable(f"the model has no {what}")
+    return items[int(rng.integers(len(items)))]
 
 
 class Inapplicable(Exception):  # noqa: N818 - no error: the suite leaves this fault out

@@ -88,7 +88,7 @@ def test_only_the_reserved_draws_of_some_kinds_are_run_where_that_is_asked(
     names = {draw.name for draw in everyday.draws()}
     assert names == {f"small/{kind}" for kind in KINDS if is_reserved(f"small/{kind}")}
     narrowed = suite.everyday_suite(data=(data,), originals=("small",), kinds=("resize-mode",))
-    bench_of = suite.run_everyday(narrowed, tmp_path / "out", lambda answer: None)
+    bench_of = suite.EverydayBench.run(narrowed, tmp_path / "out", lambda answer: None)
     assert [answer.name for answer in bench_of.results] == ["small/resize-mode"]
     assert bench_of.results[0].without
 
