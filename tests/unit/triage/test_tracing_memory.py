@@ -36,10 +36,7 @@ def test_shapes_that_the_input_alone_tells_count_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_out: list[int], axes: tuple
 ) -> None:
     names = ["image", *(f"t{place}" for place in range(12))]
-    nodes = [
-        helper.make_node("Relu", [before], [behind])
-        for before, behind in pairwise(names)
-    ]
+    nodes = [helper.make_node("Relu", [before], [behind]) for before, behind in pairwise(names)]
     ends = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)
         for name in (names[0], names[-1])
