@@ -27,6 +27,7 @@ from edgeflare.models import (
     resolve_input,
 )
 from edgeflare.models.image_input import options_in_file, sample_size
+from edgeflare.models.input_metadata import written_size
 from edgeflare.seeds import SeedSource, load_label_mapping, open_audio_seeds, open_seeds
 from edgeflare.store import Store
 from edgeflare.store.database import BATCH, batches
@@ -162,8 +163,10 @@ def _images(config: CampaignConfig, original: OriginalModel) -> SeedSource:
             "the pictures of inputs that are searched together are not resized: leave --resize out, "
             "and give pictures of the model's size beside each other"
         )
-    if seeds.size and not (config.original.input.size or known.size):
-        known = known.model_copy(update={"size": seeds.size})
+    is_open = None in original.input.shape[1:]
+    if (seeds.size or is_open) and not (config.original.input.size or known.size):
+        size_in_file = written_size(original.path, original.metadata) if is_open else None
+        known = known.model_copy(update={"size": size_in_file or seeds.size})
     size, channels = sample_size(original.input, config.original.input, known, _WHOSE)
     return open_seeds(
         seeds.path,

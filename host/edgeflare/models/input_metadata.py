@@ -106,6 +106,12 @@ def written_inputs(
                 yield InferredInput(source, options, names)
 
 
+def written_size(path: Path, metadata: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return (height, width) of images by the file's metadata or files beside it; None: nothing tells."""
+    feeds = (feed for feed in written_inputs(path, metadata) if isinstance(feed, InferredInput))
+    return next((feed.options.size for feed in feeds if feed.options.size), None)
+
+
 _Settings: TypeAlias = tuple[InputSource, tuple[str, ...], Callable[[], InputOptions | None]]
 """What tells it, its names, and what reads the options: None where they aren't of an input."""
 

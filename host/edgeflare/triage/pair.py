@@ -16,6 +16,7 @@ from edgeflare.triage.agreement import (
     GAIN,
     HEALTHY,
     MARGIN,
+    OTHER_TOOLS,
     Outputs,
     by_seed,
     coarser,
@@ -243,7 +244,10 @@ class Pair:
 
     def corrects(self, agreement: float) -> bool:
         """Whether a change that brings this agreement makes the pair healthy."""
-        return agreement >= self.expected and agreement - self.agreement >= GAIN
+        needed = self.expected
+        if self.reference is not None:
+            needed = max(needed, self.reference - OTHER_TOOLS)
+        return agreement >= needed and agreement - self.agreement >= GAIN
 
     @property
     def is_corrected(self) -> bool:

@@ -87,10 +87,9 @@ def triage(
             return
         begin(name)
         try:
-            pair.causes.extend(
-                replace(cause, evidence=_plain(cause.evidence), change=_plain(change_of(cause)))
-                for cause in check()
-            )
+            for cause in check():
+                change = _plain(change_of(cause))
+                pair.causes.append(replace(cause, evidence=_plain(cause.evidence), change=change))
         except errors as error:
             failed[name] = str(error)  # the other checks go on
 

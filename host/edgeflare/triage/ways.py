@@ -137,8 +137,20 @@ def _grey(image: Sample, size: tuple[int, int]) -> Sample:
     return np.repeat(level[..., None], image.shape[2], axis=2)
 
 
+def _grey_mean(image: Sample, size: tuple[int, int]) -> Sample:
+    del size
+    level = image.mean(axis=2, keepdims=True).astype(np.uint8)
+    return np.repeat(level, image.shape[2], axis=2)
+
+
+def _cropped(image: Sample, size: tuple[int, int]) -> Sample:
+    top, left = (max(0, (have - need) // 2) for have, need in zip(image.shape, size, strict=False))
+    return image[top : top + size[0], left : left + size[1]]
+
+
 PICTURES: Mapping[str, Callable[[Sample, tuple[int, int]], Sample]] = {
     "grey": _grey,
+    "grey-mean": _grey_mean,
     "inverted": lambda image, _: 255 - image,
     "planes-as-pixels": lambda image, _: image.transpose(2, 0, 1).reshape(image.shape),
     "pixels-as-planes": lambda image, _: image.reshape(image.shape[2], *image.shape[:2]).transpose(
@@ -146,10 +158,11 @@ PICTURES: Mapping[str, Callable[[Sample, tuple[int, int]], Sample]] = {
     ),
     "letterbox": _letterbox,
     "center-crop": _centre,
+    "crop": _cropped,
 }
 """What becomes of an image, for a model of this size, before all that a spec says."""
-_OF_COLOURS = ("grey", "planes-as-pixels", "pixels-as-planes")
-_OF_SIZES = ("letterbox", "center-crop")
+_OF_COLOURS = ("grey", "grey-mean", "planes-as-pixels", "pixels-as-planes")
+_OF_SIZES = ("letterbox", "center-crop", "crop")
 _MOST_COMBINED = 14
 
 
@@ -190,7 +203,7 @@ def ways_of(
     specs.pop(spec, None)
     pictures = [name for name in PICTURES if name not in (*_OF_COLOURS, *_OF_SIZES)]
     if spec.channels == 3:
-        pictures += [name for name in _OF_COLOURS if placed or name == "grey"]
+        pictures += _OF_COLOURS
     if placed and size != spec.upright_size:
         pictures += _OF_SIZES
     single = [Way(changed) for changed in specs] + [Way(spec, picture=name) for name in pictures]

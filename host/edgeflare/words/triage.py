@@ -98,11 +98,13 @@ def _stated(options: Mapping[str, Any]) -> str:
 
 _WAYS = {
     "grey": "grey images",
+    "grey-mean": "grey images (the mean of the colours)",
     "inverted": "inverted images",
     "planes-as-pixels": "channels first in a buffer that has them last",
     "pixels-as-planes": "channels last in a buffer that has them first",
     "letterbox": "letterboxed images",
     "center-crop": "images cut to their centre",
+    "crop": "images cut to the model's size",
     "pixels": "pixels as they are in place of quantised values",
     "pixels-128": "pixels - 128 in place of quantised values",
     "values": "values that are not quantised",
@@ -116,7 +118,7 @@ def _not_finite(cause: Cause, evidence: _Evidence) -> str:
         f"{evidence['of']} seeds"
     )
     if cause.names:
-        text += f"; first at {evidence['operator']} {_names(cause)} (largest input "
+        text += f"; first at {evidence['operator']} {cause.names[0]} (largest input "
         text += f"{evidence['largest_input']:,.4g}"
         text += "; half precision ends at 65,504)" if evidence["beyond_half"] else ")"
         text += ", whose constant isn't finite" if evidence["constant"] else ""
@@ -130,7 +132,17 @@ def _changing(cause: Cause, evidence: _Evidence) -> str:
         f"the {cause.side} model answers otherwise to the same input: on {evidence['seeds']} of "
         f"{evidence['of']} seeds"
     )
-    return text + (f"; {_names(cause)} draws random numbers" if cause.names else "")
+    drawing = cause.names[: evidence.get("drawing")]
+    return text + (f"; {', '.join(drawing)} draws random numbers" if drawing else "")
+
+
+def _fed_rightly(evidence: _Evidence) -> str:
+    if "right" not in evidence:
+        return ""
+    own, others = evidence["right"]
+    return (
+        f"; the original is right on {own} labelled seeds as it is fed, on {others} as the deployed"
+    )
 
 
 def _layer(cause: Cause, evidence: _Evidence) -> str:
@@ -142,12 +154,17 @@ def _layer(cause: Cause, evidence: _Evidence) -> str:
         text = f"up to {where} the tensors agree ({before:.0f} dB), behind it {behind:.0f} dB"
     else:
         text = f"the largest fall is at {where} ({before:.0f} dB before it, {behind:.0f} behind)"
-    if "cut_off" in evidence:
+    if "range" in evidence:
         least, largest = evidence["range"]
         low, high = evidence["original_range"]
+        which = (
+            f"{evidence['cut_off']:.0%} of the values are cut off"
+            if "cut_off" in evidence
+            else f"{evidence['used']:.1%} of the integers are used"
+        )
         return (
             f"{text}: its integers hold {least:.3g} to {largest:.3g}, and the original has "
-            f"{low:.3g} to {high:.3g} there ({evidence['cut_off']:.0%} of the values are cut off)"
+            f"{low:.3g} to {high:.3g} there ({which})"
         )
     if "original" in evidence:
         text += f"; the original has {evidence['original']} {evidence['original_name']} there"
@@ -164,6 +181,7 @@ _AGREES = 10.0
 _WEIGHTS = {
     "other-order": "; its weights are the same numbers in another order",
     "differ": "; its weights differ",
+    "unrelated": "; its weights have nothing in common with the original's",
     "same": "; its weights are the same: the operator computes otherwise",
 }
 
@@ -271,7 +289,9 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"fed {_way(e)} the file on this machine answers as the device does "
         f"({_db(e['agreement'])}; as stated {_db(e['stated'])})"
         if c.side == "device"
-        else f"with the {c.side} model fed {_way(e)} the pair agrees ({_then(e)})"
+        else f"with the {c.side} model fed {_way(e)} the pair agrees "
+        + "better " * (c.proof == "indicated")
+        + f"({_then(e)})"
     ),
     ("preprocessing", "normalises-inside"): lambda c, e: (
         f"the {c.side} file normalises inside ({_names(c)}): it takes {pixels_words(e['told'])}, and is "
@@ -287,6 +307,7 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
     ),
     ("preprocessing", "same-tensor"): lambda _, e: (
         f"the two are fed differently; given the same tensor they agree ({_then(e)})"
+        + _fed_rightly(e)
         + "; so they do with the classes renumbered" * bool(e.get("classes"))
     ),
     ("preprocessing", "of-both"): lambda _, e: (

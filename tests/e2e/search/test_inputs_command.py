@@ -1,5 +1,6 @@
 """`edgeflare inputs`: how samples enter both models, what tells it, and mistakes in it, stated or built in."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from command import DEMO, Ran, edgeflare, must_run
 from onnx import TensorProto, compose, helper, numpy_helper
 from small_models import save_onnx
 
+from edgeflare.store import Store
 from edgeflare_agent.preprocess import oriented
 
 SIDE = 28
@@ -143,6 +145,36 @@ def test_settings_beside_a_file_tell_it_and_damaged_ones_are_named(
         "inputs", "original.onnx", "original.onnx", files[2], *beside_both, home=tmp_path
     )
     assert "note: original.onnx: preprocessor_config.json beside it can't be parsed" in ran.err
+
+
+def test_a_campaign_states_what_settings_beside_its_files_told(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["conv"]),
+        helper.make_node("GlobalAveragePool", ["conv"], ["mean"]),
+        helper.make_node("Flatten", ["mean"], ["flat"]),
+        helper.make_node("Softmax", ["flat"], ["y"]),
+    ]
+    save_onnx(
+        tmp_path / "open.onnx",
+        nodes,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, None, None])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])],
+        {"w": weights},
+    )
+    images = np.random.default_rng(1).integers(0, 256, (4, 12, 16, 3), dtype=np.uint8)
+    np.savez(tmp_path / "seeds.npz", images=images)
+    settings = tmp_path / "preprocessor_config.json"
+    halves = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    settings.write_text(json.dumps({**halves, "size": {"height": 12, "width": 16}}))
+    pair = ("--original", "open.onnx", "--deployed", "open.onnx", "--seeds", "seeds.npz")
+    must_run("run", *pair, "--strategy", "none", "--no-survey", "--out", "out", home=tmp_path)
+    settings.unlink()
+    must_run("resume", "out", home=tmp_path)
+    with Store.open(tmp_path / "out") as store:
+        stated = store.campaign["original"]["input"]
+        assert store.models["original"]["feed"]["source"] == "preprocessor-config"
+    assert (stated["scale"], stated["mean"], stated["size"]) == ("1/255", [0.5] * 3, [12, 16])
 
 
 def behind(home: Path, nodes: list[Any], shape: list[int], name: str) -> str:

@@ -14,11 +14,12 @@ from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.inputs import chosen_input, inferred_input, seed_rows
 from edgeflare.campaign.pair.model_pair import resolve_pair
 from edgeflare.campaign.settings.config import CampaignConfig
+from edgeflare.campaign.settings.models import ModelConfig
 from edgeflare.errors import InferenceFailedError, ModelError, UsageError
 from edgeflare.models import InputOptions, InputSpec, OriginalModel
 from edgeflare.models.image_input import UnknownScalingError
 from edgeflare.models.inferred_input import Inference, alike
-from edgeflare.models.input_metadata import InferredInput
+from edgeflare.models.input_metadata import BESIDE, InferredInput
 from edgeflare.models.usual_inputs import usual_ways, values_of, values_text
 from edgeflare.seeds import SeedSource
 from edgeflare.types import Query, SeedInput, with_row
@@ -53,20 +54,33 @@ class UndecidedFeed(NamedTuple):
 def resolved_pair(
     config: CampaignConfig, original: OriginalModel, fleet: Fleet, source: SeedSource | None
 ) -> tuple[CampaignConfig, tuple[ModelInterface, ModelInterface]]:
-    """Return both models' interfaces as `resolve_pair`, and a configuration that states what labels told.
+    """Return both models' interfaces as `resolve_pair`, and a configuration that states what isn't in their files.
 
-    Where nothing else tells how the original is fed, labelled seeds of the `source` may. Raises as
-    `resolve_pair` where they don't.
+    That is what labels told: where nothing else tells how the original is fed, labelled seeds of the
+    `source` may. And it is what files beside them told, which aren't part of the campaign. Raises as
+    `resolve_pair` where nothing tells.
     """
     try:
-        return config, resolve_pair(config, original, fleet)
+        sides = resolve_pair(config, original, fleet)
     except UnknownScalingError as error:
         labelled = None if source is None else feed_by_labels(config, original, fleet, source)
         if not isinstance(labelled, LabelledFeed):
             clause = TOLD_BY if labelled is None else _undecided_clause(labelled)
             raise UnknownScalingError(f"{error}; {clause}") from None
-    sides = resolve_pair(labelled.config, original, fleet)
-    return labelled.config, (sides[0]._replace(feed=labelled.told_by.told_by()), sides[1])
+        config = labelled.config
+        sides = resolve_pair(config, original, fleet)
+        sides = sides[0]._replace(feed=labelled.told_by.told_by()), sides[1]
+    update = {
+        name: _stating(model, values_of(spec).model_copy(update={"size": spec.size}))
+        for name, model, side in (
+            ("original", config.original, sides[0]),
+            ("deployed", config.deployed, sides[1]),
+        )
+        if side.feed is not None
+        and side.feed["source"] in BESIDE
+        and isinstance(spec := side.spec, InputSpec)
+    }
+    return config.model_copy(update=update), sides
 
 
 def _undecided_clause(found: UndecidedFeed) -> str:
@@ -98,7 +112,7 @@ def feed_by_labels(
     """
     if config.original.input.has_scaling:
         return None  # it is the deployed model's that isn't known
-    filled = _stating(config, InputOptions(scale="1/255"))
+    filled = _of_original(config, InputOptions(scale="1/255"))
     try:
         sides = resolve_pair(filled, original, fleet)
     except UsageError:
@@ -135,7 +149,7 @@ def feed_by_labels(
         return UndecidedFeed(tried.asked if shares else len(seeds), len(ways), shares)
     told = f"{tried.count(fitting[0])} of {tried.asked} right"
     options = values_of(fitting[0])
-    return LabelledFeed(_stating(config, options), InferredInput("labels", options, (told,)))
+    return LabelledFeed(_of_original(config, options), InferredInput("labels", options, (told,)))
 
 
 def _fed_so(spec: InputSpec, options: InputOptions) -> InputSpec:
@@ -155,12 +169,15 @@ def _inferences(
     )
 
 
-def _stating(config: CampaignConfig, options: InputOptions) -> CampaignConfig:
-    """Return a configuration that states this for the original."""
-    stated = config.original.input.model_dump(exclude_none=True)
-    scaled = InputOptions.model_validate({**options.model_dump(exclude_none=True), **stated})
-    original = config.original.model_copy(update={"input": scaled})
-    return config.model_copy(update={"original": original})
+def _stating(model: ModelConfig, options: InputOptions) -> ModelConfig:
+    """Return a model's configuration that states this, but for what it states already."""
+    stated = model.input.model_dump(exclude_none=True)
+    update = {"input": InputOptions.model_validate(options.model_dump(exclude_none=True) | stated)}
+    return model.model_copy(update=update)
+
+
+def _of_original(config: CampaignConfig, options: InputOptions) -> CampaignConfig:
+    return config.model_copy(update={"original": _stating(config.original, options)})
 
 
 def _labelled(source: SeedSource, seed: int) -> list[SeedInput]:

@@ -284,7 +284,7 @@ def readers(
     doubts += [side.inferred for side in sides if side.inferred]
     paths = config.original.path, config.deployed.path
     notices = [feed_notice(side, path) for side, path in zip(sides, paths, strict=True)]
-    doubts += [notice for notice in notices if notice]
+    doubts += [notice for notice in dict.fromkeys(notices) if notice]
     for whose, side, outputs, model in zip(
         ("original", "deployed"), sides, raws, (config.original, config.deployed), strict=True
     ):

@@ -1,7 +1,7 @@
 """ONNX models as graphs, run by onnxruntime."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path
@@ -123,15 +123,27 @@ class OnnxGraph(ModelGraph):
 
     @cached_property
     def operators(self) -> list[Operator]:
-        """All operators, with their attributes but for tensors."""
+        """All operators, with their attributes but for tensors; the format's defaults stand for those left out."""
         value = self._onnx.helper.get_attribute_value
+        versions = {opset.domain: opset.version for opset in self._model.opset_import}
+
+        @cache
+        def defaults(kind: str, domain: str) -> dict[str, Any]:
+            try:
+                schema = self._onnx.defs.get_schema(kind, versions.get(domain, 1), domain)
+            except self._onnx.defs.SchemaError:  # an operator of a runtime
+                return {}
+            stated = {name: each.default_value for name, each in schema.attributes.items()}
+            return {name: _plain(value(each)) for name, each in stated.items() if each.type}
+
         return [
             Operator(
                 node.op_type,
                 node.name or node.output[0],
                 tuple(node.input),
                 tuple(node.output),
-                {
+                defaults(node.op_type, node.domain)
+                | {
                     attribute.name: _plain(value(attribute))
                     for attribute in node.attribute
                     if attribute.type != self._onnx.AttributeProto.TENSOR

@@ -121,9 +121,9 @@ def output_scale(pair: Pair) -> Iterator[Cause]:
         # which axis has the channels isn't known: rows of another axis have all channels' levels
         for axis in range(1, original.ndim):
             if _CHANNELS[0] <= original.shape[axis] <= _CHANNELS[1]:
-                evidence = _coarse_channels(original, deployed, axis)
+                name = pair.deployed.outputs[place if order is None else order[place]].name
+                evidence = _coarse_channels(original, deployed, axis, _step_of(pair, name))
                 if evidence is not None:
-                    name = pair.deployed.outputs[place if order is None else order[place]].name
                     yield Cause(
                         *("output-scale", "one-scale", "located", OUTPUT_SCALE),
                         names=(name,),
@@ -133,17 +133,31 @@ def output_scale(pair: Pair) -> Iterator[Cause]:
                     break
 
 
-def _coarse_channels(original: Values, deployed: Values, axis: int) -> dict[str, Any] | None:
-    """Return which channels of an axis are too coarse, where that is a third of them."""
+def _step_of(pair: Pair, name: str) -> float:
+    """Return how far the values of an output's integers are apart; 0: it has none."""
+    structure = pair.deployed.structure
+    grid = None if structure is None else structure.grids.get(name)
+    return 0.0 if grid is None else grid.scale
+
+
+def _coarse_channels(
+    original: Values, deployed: Values, axis: int, scale: float
+) -> dict[str, Any] | None:
+    """Return which channels of an axis are too coarse, where that is a third of them.
+
+    `scale`: the step of the output's integers; a channel may lie between two of them altogether.
+    """
     count = original.shape[axis]
     rows = [np.moveaxis(output, axis, 0).reshape(count, -1) for output in (original, deployed)]
     coarse = []
     for channel, (fine, coarsely) in enumerate(zip(*rows, strict=True)):
         levels, finer = np.unique(coarsely), len(np.unique(np.round(fine, _DIGITS)))
         # a channel that is constant in the original has few values as well, and is no fault
-        if not 1 < len(levels) <= _MOST_LEVELS or finer <= _FINER * len(levels):
+        if len(levels) > _MOST_LEVELS or finer <= _FINER * len(levels):
             continue
-        step, width = float(np.diff(levels).min()), float(np.ptp(fine))
+        step, width = float(np.diff(levels).min(initial=np.inf)), float(np.ptp(fine))
+        if len(levels) == 1:
+            step = scale
         if step >= _STEP * width > 0:
             coarse.append((channel, len(levels), step))
     if len(coarse) < _SHARE * count:

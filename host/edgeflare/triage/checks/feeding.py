@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors import Grid
-from edgeflare.triage.agreement import GAIN, HEALTHY, Outputs, Values, least_agreement, stacked
+from edgeflare.triage.agreement import (
+    GAIN,
+    HEALTHY,
+    Outputs,
+    Values,
+    by_seed,
+    least_agreement,
+    stacked,
+)
 from edgeflare.triage.cause import CORRECTED, LIKELY, REMARK, Cause, Side
 from edgeflare.triage.model import HostModel, stored
 from edgeflare.triage.pair import Pair
@@ -19,6 +27,7 @@ from edgeflare_agent.preprocess import dequantize
 _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 """Seeds on which all ways are tried, and how many of the best ways are tried on all."""
 SEEDS = 16
+MOST_LABELLED = 120
 _ALIKE, _NAMED = 3.0, 4
 _PARTLY = 3.0
 _CUT_OFF, _LARGE_PART, _USED = 0.005, 0.05, 0.12
@@ -172,35 +181,65 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
     first, second = pair.original, pair.deployed
     if len(first.inputs) != len(second.inputs) or fed_alike(pair):
         return
-    try:
-        runs = [second.run(_adapted(pair, place)) for place in pair.places]
-    except (ModelError, ValueError):
-        return
-    given = stacked(runs)
+    given = _given_the_other(pair, second, pair.places)
     if given is None:
         return
     agreement = least_agreement(pair.both[0], given)
-    if pair.corrects(agreement):
-        yield Cause(
-            "preprocessing",
-            "same-tensor",
-            "corrected",
-            CORRECTED,
-            evidence={
-                "agreement": agreement,
-                "stated": pair.agreement,
-                **_or_classes(pair),
-            },
-            change=Way(first.spec).change(second.spec),
-            gain=agreement - pair.agreement,
+    if not pair.corrects(agreement):
+        return
+    right = _right_as_fed(pair)
+    is_original = right is not None and right[1] > right[0]
+    if is_original:  # what the labels told of both is the original's alone
+        pair.causes = [cause for cause in pair.causes if cause.what != "of-both"]
+    evidence = {"agreement": agreement, "stated": pair.agreement, **_or_classes(pair)}
+    if right is not None:
+        evidence["right"] = right
+    models = (second, first) if is_original else (first, second)
+    yield Cause(
+        *("preprocessing", "same-tensor", "corrected", CORRECTED, models[1].side),
+        evidence=evidence,
+        change=Way(models[0].spec).change(models[1].spec),
+        gain=agreement - pair.agreement,
+    )
+
+
+def _given_the_other(pair: Pair, model: HostModel, places: Sequence[int]) -> Outputs | None:
+    """Return a model's answers to what the other one is fed; None where it can't be given that."""
+    try:
+        return stacked([model.run(_adapted(pair, model, place)) for place in places])
+    except (ModelError, ValueError):
+        return None
+
+
+def _right_as_fed(pair: Pair) -> tuple[int, int] | None:
+    """Return on how many labelled seeds the original is right as it is fed, and as the deployed model is.
+
+    None where that decides nothing.
+    """
+    classes, labels = pair.classes_at, pair.seeds.labels
+    places = [place for place, label in enumerate(labels) if label >= 0][:MOST_LABELLED]
+    if classes is None or not places:
+        return None
+    answers = pair.answers(pair.original, None, places)
+    others = _given_the_other(pair, pair.original, places)
+    if answers is None or others is None:
+        return None
+    first, second = (
+        sum(
+            int(scores.argmax()) == labels[place]
+            for scores, place in zip(by_seed(outputs[classes]), places, strict=True)
         )
+        for outputs in (answers, others)
+    )
+    return None if first == second else (first, second)
 
 
-def _adapted(pair: Pair, place: int) -> list[NDArray[Any]]:
-    """Return what the original is fed, as the deployed model's inputs store it."""
-    fed = [pair.fed(model, place) for model in pair.models]
+def _adapted(pair: Pair, model: HostModel, place: int) -> list[NDArray[Any]]:
+    """Return what the other model is fed, as this one's inputs store it."""
+    other = pair.original if model is pair.deployed else pair.deployed
+    fed = pair.fed(other, place), pair.fed(model, place)
     made = []
-    for real, like, info in zip(*fed, pair.deployed.inputs, strict=True):
+    for real, like, info in zip(*fed, model.inputs, strict=True):
         turned = [real]
         if real.shape != like.shape and real.ndim == like.ndim == 4:
             turned = [real.transpose(0, 2, 3, 1), real.transpose(0, 3, 1, 2)]

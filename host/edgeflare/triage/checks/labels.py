@@ -18,11 +18,11 @@ from edgeflare.triage.cause import (
     RENUMBERED_LABELS,
     Cause,
 )
+from edgeflare.triage.checks.feeding import MOST_LABELLED
 from edgeflare.triage.model import HostModel
 from edgeflare.triage.pair import LOST_ACCURACY, LOST_SEEDS, Pair
 from edgeflare.triage.ways import Way, ways_of
 
-_MOST = 120
 _RIGHT, _WRONG = 0.97, 0.6
 """An original that is right on more needs no other feed; where it is right on less, combined ways are tried."""
 _NO_CLASSES, _FEW = 0.1, 0.7
@@ -30,6 +30,8 @@ _BETTER_BY = 0.1
 _BEST = 8
 """Ways that are tried on all labelled seeds."""
 _FOR_EACH_CLASS = 4
+_MOST_NUMBERS = 2
+"""Labels with numbers up to so many times the classes may be renumbered ones: COCO's 80 have 1 to 90."""
 _RENUMBERED, _MORE_RENUMBERED = 0.75, 0.3
 
 
@@ -56,7 +58,7 @@ class WonWay(NamedTuple):
 def labels(pair: Pair) -> Iterator[Cause]:
     """Yield what the labels tell of both models; note their accuracy in `ruled_out`."""
     classes = pair.classes_at
-    places = [place for place, label in enumerate(pair.seeds.labels) if label >= 0][:_MOST]
+    places = [place for place, label in enumerate(pair.seeds.labels) if label >= 0][:MOST_LABELLED]
     if classes is None or pair.same_class is None:
         return
     if not places:  # a mistake that both models share can't be seen then
@@ -70,7 +72,8 @@ def labels(pair: Pair) -> Iterator[Cause]:
     truth = np.array([pair.seeds.labels[place] for place in places])
     if truth.max() >= count:
         pair.ruled_out["labels"] = {"largest": int(truth.max()), "classes": count}
-        return
+        if truth.max() >= _MOST_NUMBERS * count:
+            return
     first, second = (_decided(pair, model, places, classes) for model in pair.models)
     right, there = float((first == truth).mean()), float((second == truth).mean())
     pair.ruled_out["accuracy"] = {"original": right, "deployed": there, "labelled": len(places)}
@@ -100,13 +103,15 @@ def _judged(
     right = float(is_right.mean())
     won, tried = _won(pair, places, truth, is_right, classes) if right < _RIGHT else ([], 0)
     better = [way for way in won if way.is_sure]
-    confusion = np.zeros((count, count))
+    numbers = max(count, int(truth.max()) + 1)  # lists that begin at 1, or leave numbers out
+    confusion = np.zeros((numbers, numbers))
     np.add.at(confusion, (truth, decided), 1)
     rows, columns = linear_sum_assignment(-confusion)
     renumbered = float(confusion[rows, columns].sum()) / len(places)
-    is_filled = len(places) >= _FOR_EACH_CLASS * count
+    is_filled = len(places) >= _FOR_EACH_CLASS * min(count, len(np.unique(truth)))
     if right < _NO_CLASSES and renumbered < _FEW and not better:
-        pair.ruled_out["labels"] = {"right": right}  # embeddings, or labels of something else
+        # embeddings, or labels of something else
+        pair.ruled_out.setdefault("labels", {"right": right})
         return
     # A renumbering has more freedom than a feed; with colours as classes BGR looks like one.
     least = max(0.5, renumbered - _BETTER_BY if is_filled else 0.0)
@@ -123,7 +128,13 @@ def _judged(
     elif hints and right < 0.95 and not (right < _WRONG and renumbered > hints[0].right):
         yield _for_both(pair, hints[0], REMARK, evidence)
     elif right < _WRONG and "renumbered" in evidence and renumbered > _RENUMBERED:
-        moved = {int(row): int(column) for row, column in zip(rows, columns, strict=True)}
+        pair.ruled_out.pop("labels", None)
+        seen = set(truth.tolist())
+        moved = {
+            int(row): int(column)
+            for row, column in zip(rows, columns, strict=True)
+            if row in seen or numbers == count
+        }
         yield Cause(
             *("labels", "renumbered", "corrected", RENUMBERED_LABELS, "both"),
             evidence=evidence | {"classes": moved},

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors.graph import ROUNDING, Grid, ModelStructure, Operator
+from edgeflare.triage.agreement import by_seed
 from edgeflare.triage.cause import BLUNT, CUT_OFF, LOCATED, REMARK, Cause
 from edgeflare.triage.pair import Pair
 from edgeflare.triage.traced import WORST, Traced, best_matches, traced
 
-_SEEDS = 4
+_SEEDS, _WORST_SEEDS = 4, 2
 _CAPS = {"float32": 100.0, "float16": 60.0}
 _CAP = 40.0
 """More than this is rounding alone: a fall from there to there is none."""
@@ -26,9 +27,27 @@ _RECOVERED = 6.0
 _SAME_INPUT = {"float32": 50.0}
 _SAME_INPUT_ELSE = 10.0
 _CUT = 0.02
-_SAME_NUMBERS, _OTHER_WEIGHTS, _OTHER_ROUNDED, _WEIGHTS_OF = 30.0, 60.0, 15.0, 20.0
-_ROUGH_WEIGHTS = 5.0
-"""Weights of 2 bits agree with the original's so well, in dB; those of another layer don't."""
+_USED = 0.12
+"""Where what the original has takes a smaller part of the integers, three of their bits are lost."""
+_SAME_NUMBERS, _OTHER_WEIGHTS, _OTHER_ROUNDED, _WEIGHTS_OF = 30.0, 60.0, 40.0, 20.0
+_FEWEST_WEIGHTS, _UNRELATED = 64, 0.25
+_HALF_STEP, _ROUNDED = 0.51, 0.97
+"""So many weights of a quantised layer are at most so many of its steps from the original's."""
+_UNLIKE = (
+    "argmax",
+    "softmax",
+    "max",
+    "mean",
+    "average",
+    "sum",
+    "instancenorm",
+    "batchnorm",
+    "sigmoid",
+)
+"""Parts of the names of operators none of which does what another does."""
+_OTHERWISE = ("differ", "other-order", "unrelated")
+_AVERAGES = {"average": "mean", "avg": "mean"}
+_NEUTRAL = {"pads": 0, "strides": 1, "dilations": 1, "output_padding": 0}
 _MOST_AXES = 5
 _DEPTH = 5
 _SHOWN = 3
@@ -93,7 +112,7 @@ def layers(pair: Pair) -> Iterator[Cause]:
 
 def compare(pair: Pair, first: ModelStructure, second: ModelStructure) -> Layers:
     """Return the agreement of both models' tensors on four seeds. Raises ModelError."""
-    places = pair.places[:_SEEDS]
+    places = _traced_places(pair)
     inputs = [[pair.tensors(model, place) for place in places] for model in pair.models]
     original = traced(first, inputs[0], ordered=True)
     deployed = traced(second, inputs[1], ordered=False)
@@ -107,6 +126,18 @@ def compare(pair: Pair, first: ModelStructure, second: ModelStructure) -> Layers
     entry = next((name for name in second.inputs if name in matches), None)
     at_entry = None if entry is None else matches[entry][0]
     return Layers(falls, matches, sources, original, at_entry)
+
+
+def _traced_places(pair: Pair) -> list[int]:
+    """Return the seeds that are traced: those whose answers are furthest apart, then the first ones."""
+    errors = np.zeros(len(pair.places))
+    for first, second in zip(*pair.both, strict=False):
+        if first.shape == second.shape:
+            apart = by_seed((first - second) ** 2).sum(axis=1) / (float(first.var()) + 1e-30)
+            errors += np.nan_to_num(apart)
+    worst = [place for place in np.argsort(-errors, kind="stable")[:_WORST_SEEDS] if errors[place]]
+    chosen = [pair.places[place] for place in worst]
+    return [*chosen, *(place for place in pair.places if place not in chosen)][:_SEEDS]
 
 
 def _falls(
@@ -151,9 +182,12 @@ def _falls(
     for operator in structure.operators:
         entering = [name for name in operator.inputs if name in level]
         leaving = [name for name in operator.outputs if name not in still]
-        if not entering or not leaving or operator.kind in _OF_CONSTANTS:
+        if not entering or operator.kind in _OF_CONSTANTS:
             continue
         before = min(level[name] for name in entering)
+        if not leaving:  # what it is given changes from seed to seed, and what it makes doesn't
+            falls.append(Fall(operator, before, 0.0, before))
+            continue
         for name in leaving:
             if name in matches:
                 sources[name], level[name] = name, min(cap, excused(name))
@@ -193,10 +227,17 @@ def _culprit(falls: Sequence[Fall], number_format: str) -> tuple[Fall | None, bo
 
 
 def _place(structure: ModelStructure, operator: Operator) -> int:
-    """Return how many operators that compute stand before this one."""
+    """Return how many operators that compute stand between the inputs and this one."""
     passing = {"Constant", "Reshape", "Transpose"} | ROUNDING
-    computing = [step.name for step in structure.operators if step.kind not in passing]
-    return computing.index(operator.name) if operator.name in computing else 0
+    makers = {name: step for step in structure.operators for name in step.outputs}
+    before: dict[str, Operator] = {}
+    steps = [operator]
+    while steps:
+        step = steps.pop()
+        makes = [makers[name] for name in step.inputs if name in makers]
+        steps += [maker for maker in makes if maker.name not in before]
+        before |= {maker.name: maker for maker in makes}
+    return sum(step.kind not in passing for step in before.values())
 
 
 def _cause(
@@ -215,14 +256,19 @@ def _cause(
         "before": hit.before,
         "behind": hit.behind,
     }
-    cut = _cut_off(first, second, compared, operator)
-    if cut is not None:
-        evidence |= cut
-    else:
-        evidence |= _original_there(pair, first, second, compared, hit)
-    if cut is not None:
+    there = _original_there(pair, first, second, compared, hit)
+    is_conversion = _is_conversion(
+        pair.number_format, operator, there, is_sharp=is_sharp, is_hard=is_hard
+    )
+    # integers are calibrated on what the faulty operator computes: they don't hold the original's values
+    is_otherwise = is_conversion and _is_otherwise(operator, there)
+    cut = None if is_otherwise else _unlike_range(first, second, compared, operator)
+    evidence |= there if cut is None else cut
+    if there.get("weights") == "unrelated" and is_conversion:
+        kind, strength = "another-model", LOCATED
+    elif cut is not None:
         kind, strength = "calibration", CUT_OFF
-    elif _is_conversion(pair.number_format, operator, evidence, is_sharp=is_sharp, is_hard=is_hard):
+    elif is_conversion:
         kind, strength = "conversion", LOCATED if is_sharp else BLUNT
     else:
         kind, strength = "compression", LOCATED if is_sharp else BLUNT
@@ -232,11 +278,20 @@ def _cause(
         "slight" if slight else "layer",
         "located",
         REMARK + 0.02 if slight else strength,
-        names=(operator.name,),
+        names=_names(first, operator, evidence),
         evidence=evidence,
         gain=1 if slight else hit.fall,
         is_remark=slight,
     )
+
+
+def _names(
+    first: ModelStructure, operator: Operator, evidence: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return the operator's name; with the original's where a converter gave it one of its own."""
+    named = {name for step in first.operators for name in (step.name, *step.outputs)}
+    is_new = operator.name not in named and "original_name" in evidence
+    return (operator.name, evidence["original_name"]) if is_new else (operator.name,)
 
 
 def _is_conversion(
@@ -252,17 +307,29 @@ def _is_conversion(
         return False
     if number_format in _CAPS:  # half precision rounds to 60 dB
         return number_format == "float32" or is_sharp
-    fit = evidence.get("weights_fit")
-    if fit is not None and fit > _ROUGH_WEIGHTS:  # of a few bits: rounded all the same
-        return False
-    is_other = fit is not None or evidence.get("weights") == "other-order"
-    return is_hard or (is_sharp and (is_other or bool(evidence.get("attributes"))))
+    if _is_otherwise(operator, evidence):
+        return is_sharp
+    return is_hard and evidence.get("weights") != "rounded"
 
 
-def _cut_off(
+def _is_otherwise(operator: Operator, evidence: Mapping[str, Any]) -> bool:
+    """Whether the operator has other attributes or weights than the original's, or is another one."""
+    if evidence.get("attributes") or evidence.get("weights") in _OTHERWISE:
+        return True
+    does = [_what_it_does(kind) for kind in (operator.kind, evidence.get("original", ""))]
+    return all(does) and does[0] != does[1]
+
+
+def _what_it_does(kind: str) -> str:
+    plain = kind.lower().replace("_", "")
+    part = next((part for part in (*_UNLIKE, *_AVERAGES) if part in plain), "")
+    return _AVERAGES.get(part, part)
+
+
+def _unlike_range(
     first: ModelStructure, second: ModelStructure, compared: Layers, operator: Operator
 ) -> dict[str, Any] | None:
-    """Return that the integers of a tensor there can't hold what the original has, if that is so."""
+    """Return that the integers of a tensor there can't hold what the original has, or few of them do."""
     for name in (*operator.outputs, *operator.inputs):
         grid = _grid_of(second, name)
         source = name if name in compared.matches else compared.sources.get(name) or name
@@ -279,9 +346,13 @@ def _cut_off(
         else:
             outside = (values < least - grid.scale) | (values > largest + grid.scale)
             share = float(outside.mean())
+        low, high = compared.original[partner].bounds
+        evidence = {"range": (least, largest), "original_range": (low, high)}
         if share > _CUT:
-            bounds = compared.original[partner].bounds
-            return {"range": (least, largest), "original_range": bounds, "cut_off": share}
+            return {**evidence, "cut_off": share}
+        used = (max(high, 0.0) - min(low, 0.0)) / (largest - least)
+        if used < _USED:
+            return {**evidence, "used": used}
     return None
 
 
@@ -347,10 +418,17 @@ def _original_there(
         unequal = {
             name: (there.attributes.get(name), operator.attributes.get(name))
             for name in names
-            if there.attributes.get(name) != operator.attributes.get(name)
+            if not _are_equal(name, there.attributes.get(name), operator.attributes.get(name))
         }
         evidence["attributes"] = dict(list(unequal.items())[:_SHOWN])
     return evidence | _weights_there(pair, first, second, there, operator)
+
+
+def _are_equal(name: str, first: Any, second: Any) -> bool:
+    """Whether an attribute says the same; of ONNX's lists one that is left out says what changes nothing."""
+    if (first is None or second is None) and name in _NEUTRAL:
+        return set(first or second or ()) <= {_NEUTRAL[name]}
+    return bool(first == second)
 
 
 def _family(kind: str) -> str:
@@ -382,11 +460,16 @@ def _weights_there(
     fit = best_axes(originals[0], deployed[0])
     if fit is None:
         return {}
+    is_float = pair.number_format == "float32"
+    turned = originals[0].transpose(fit[1]).reshape(deployed[0].shape)
+    is_folded = any("batchnorm" in step.kind.lower().replace("_", "") for step in first.operators)
+    if not is_float and _is_rounded(turned, deployed[0], is_scaled=is_folded):
+        return {"weights": "rounded"}
     ordered = _ratio(np.sort(originals[0].ravel()), np.sort(deployed[0].ravel()))
     # equal when sorted and unlike in any order of axes: the numbers were moved, as by another layout
     if fit[0] < 10 and ordered > _SAME_NUMBERS:
         return {"weights": "other-order"}
-    if fit[0] < (_OTHER_WEIGHTS if pair.number_format == "float32" else _OTHER_ROUNDED):
+    if fit[0] < (_OTHER_WEIGHTS if is_float else _OTHER_ROUNDED):
         whose = None
         for name, weights in first.constants.items():
             if weights.size == deployed[0].size and weights.ndim == deployed[0].ndim:
@@ -394,8 +477,55 @@ def _weights_there(
                 if near is not None and near[0] > _WEIGHTS_OF:
                     whose = name
                     break
-        return {"weights": "differ", "weights_fit": fit[0], "weights_of": whose}
-    return {"weights": "same"} if pair.number_format == "float32" else {}
+        is_unrelated = whose is None and _are_unrelated(turned, deployed[0])
+        weights_are = "unrelated" if is_unrelated else "differ"
+        return {"weights": weights_are, "weights_fit": fit[0], "weights_of": whose}
+    return {"weights": "same"} if is_float else {}
+
+
+def _is_rounded(
+    original: NDArray[np.float32], deployed: NDArray[np.float32], *, is_scaled: bool
+) -> bool:
+    """Whether weights are the original's, rounded to steps, one for all or one for each channel.
+
+    `is_scaled`: each channel may have a factor, as of a batch normalisation that became part of it.
+    """
+    for axis in (None, *range(deployed.ndim)):
+        rows = [
+            weights.reshape(1, -1)
+            if axis is None
+            else np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
+            for weights in (original, deployed)
+        ]
+        if is_scaled:
+            squares = (rows[0] ** 2).sum(axis=1) + 1e-20
+            rows[0] = rows[0] * ((rows[0] * rows[1]).sum(axis=1) / squares)[:, None]
+        steps = np.array([_step(row) for row in rows[1]])
+        # a channel that was rounded to zero altogether tells no step of its own
+        steps = np.where(
+            np.isfinite(steps), steps, np.max(steps, initial=0, where=np.isfinite(steps))
+        )
+        near = np.abs(rows[0] - rows[1]) <= _HALF_STEP * steps[:, None] + 1e-7
+        if float(near.mean()) >= _ROUNDED:
+            return True
+    return False
+
+
+def _are_unrelated(original: NDArray[np.float32], deployed: NDArray[np.float32]) -> bool:
+    """Whether weights have nothing in common: neither those of this operator nor a part of them."""
+    both = np.stack([original.ravel(), deployed.ravel()]).astype(np.float64)
+    spread = both.std(axis=1)
+    if both.shape[1] < _FEWEST_WEIGHTS or not 1 / 3 < (spread[1] + 1e-20) / (spread[0] + 1e-20) < 3:
+        return False
+    return abs(float(np.asarray(np.corrcoef(both))[0, 1])) < _UNRELATED
+
+
+def _step(weights: NDArray[np.float32]) -> float:
+    """Return the least difference between two weights that aren't the same; infinity where all are."""
+    levels = np.unique(weights)
+    apart = np.diff(levels)
+    apart = apart[apart > 1e-6 * float(np.abs(levels).max())]
+    return float(apart.min()) if apart.size else np.inf
 
 
 def _ratio(first: NDArray[Any], second: NDArray[Any]) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.errors import EdgeFlareError
-from edgeflare.models.tensors.graph import DRAWING, KEEPING_STATE
+from edgeflare.models.tensors.graph import DRAWING, KEEPING_STATE, Operator
 from edgeflare.triage.agreement import HEALTHY, Outputs, Values, agreement, by_seed, stacked
 from edgeflare.triage.cause import (
     CONSTANT,
@@ -46,10 +46,10 @@ def training_mode(pair: Pair) -> Iterator[Cause]:
         )
 
 
-def drawing_operators(model: HostModel) -> list[str]:
-    """Return the names of operators that draw random numbers."""
+def drawing_operators(model: HostModel) -> list[Operator]:
+    """Return the operators that draw random numbers."""
     operators = () if model.structure is None else model.structure.operators
-    return [operator.name for operator in operators if operator.kind in DRAWING]
+    return [operator for operator in operators if operator.kind in DRAWING][:_MOST_SHOWN]
 
 
 def unusable_values(pair: Pair) -> Iterator[Cause]:
@@ -70,14 +70,14 @@ def _not_finite(pair: Pair, model: HostModel, outputs: Outputs) -> Iterator[Caus
     pair.is_unusable = True
     evidence = {"seeds": int(bad.sum()), "of": len(bad)}
     place = pair.places[int(bad.argmax())]
-    name, first = _first_not_finite(pair, model, place)
+    names, first = _first_not_finite(pair, model, place)
     yield Cause(
         "non-finite",
         "not-finite",
-        "located" if name else "read",
+        "located" if names else "read",
         UNUSABLE,
         side="original" if model.side == "original" else "deployed",
-        names=(name,) if name else (),
+        names=names,
         evidence=evidence | first,
         gain=60,
     )
@@ -89,11 +89,34 @@ def broken(outputs: Outputs) -> NDArray[np.bool_]:
     return np.asarray(~finite.all(axis=0))
 
 
-def _first_not_finite(pair: Pair, model: HostModel, place: int) -> tuple[str, dict[str, object]]:
+def _before(pair: Pair, model: HostModel, operator: Operator) -> list[str]:
+    """Return what stands before an operator and in the original as well, where it has not that operator.
+
+    Converters name what they add as they like: the original's name tells the place.
+    """
+    structures = [each.structure for each in pair.models]
+    if model is pair.original or structures[0] is None or structures[1] is None:
+        return []
+    original, deployed = structures[0].operators, structures[1].operators
+    named = {name for step in original for name in (step.name, *step.inputs, *step.outputs) if name}
+    makers = {name: step for step in deployed for name in step.outputs}
+    step = operator
+    while step.name not in named:
+        makes = [makers[name] for name in step.inputs if name in makers]
+        known = [name for name in step.inputs if name in named]
+        if known or not makes:
+            return known[:1]
+        step = makes[0]
+    return [] if step is operator else [step.name]
+
+
+def _first_not_finite(
+    pair: Pair, model: HostModel, place: int
+) -> tuple[tuple[str, ...], dict[str, object]]:
     """Return the first operator with an output that isn't finite, and the largest of its inputs."""
     structure = model.structure
     if structure is None:
-        return "", {}
+        return (), {}
     broken_tensors: set[str] = set()
     largest_values: dict[str, float] = {}
     try:  # one tensor after the other: all of a large model don't fit into memory
@@ -103,7 +126,7 @@ def _first_not_finite(pair: Pair, model: HostModel, place: int) -> tuple[str, di
             if values.size:
                 largest_values[tensor] = float(np.abs(values).max())
     except EdgeFlareError:
-        return "", {}
+        return (), {}
     for operator in structure.operators:
         if broken_tensors.isdisjoint(operator.outputs):
             continue
@@ -111,13 +134,13 @@ def _first_not_finite(pair: Pair, model: HostModel, place: int) -> tuple[str, di
         constants = [structure.constants.get(name) for name in operator.inputs]
         broken = any(value is not None and not np.isfinite(value).all() for value in constants)
         largest = max(sizes, default=0.0)
-        return operator.name, {
+        return (operator.name, *_before(pair, model, operator)), {
             "operator": operator.kind,
             "largest_input": largest,
             "beyond_half": largest > _HALF_ENDS / 6,
             "constant": broken,
         }
-    return "", {"only_in_runtime": True}
+    return (), {"only_in_runtime": True}
 
 
 def _constant(model: HostModel, outputs: Outputs) -> Iterator[Cause]:
@@ -156,8 +179,13 @@ def repeats(pair: Pair) -> Iterator[Cause]:
                 "located" if drawing else "read",
                 UNUSABLE,
                 side="original" if model.side == "original" else "deployed",
-                names=tuple(drawing[:_MOST_SHOWN]),
-                evidence={"seeds": changed, "of": len(places)},
+                names=(
+                    *(operator.name for operator in drawing),
+                    *dict.fromkeys(
+                        name for operator in drawing for name in _before(pair, model, operator)
+                    ),
+                ),
+                evidence={"seeds": changed, "of": len(places), "drawing": len(drawing)},
                 gain=60,
             )
             continue
