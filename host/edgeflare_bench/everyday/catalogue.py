@@ -58,7 +58,7 @@ def _changed(change: graph.GraphChange) -> Plant:
         edit = GraphEdit(original.model)
         names = change(edit, rng)
         deployed = deployed_as(edit.finish(), chain, original.calibration)
-        return Planted(deployed, names=names)
+        return Planted(deployed, names=tuple(dict.fromkeys((*names, *edit.added()))))
 
     return plant
 

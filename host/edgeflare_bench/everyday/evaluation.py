@@ -37,7 +37,7 @@ OTHER_KERNELS: Mapping[str, Mapping[str, Any]] = {
     "onnx": {"graph_optimization": "none"},
     "tflite": {"kernels": "reference"},
 }
-_SEEN = {
+SEEN = {
     "float32": 0.01,
     "float16": 0.1,
     "int8": 0.1,
@@ -214,7 +214,7 @@ def is_seen(
     hold, and `labels` those that are given with the pair; () where there are none.
     """
     before, after = error_between(*healthy), error_between(*faulty)
-    if after >= max(_SEEN[chain], _TIMES * before):
+    if after >= max(SEEN[chain], _TIMES * before):
         return True
     if not right or len(labels) != len(right):
         return False

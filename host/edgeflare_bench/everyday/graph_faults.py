@@ -1,7 +1,8 @@
 """Faults of a conversion: one operator of an ONNX graph computes otherwise, or has other weights.
 
 Each function changes a graph in place and returns the names of where it did: the operator, what it makes,
-and the weights that are other ones. It raises `Inapplicable` where the graph has nothing to change.
+and the weights that are other ones; operators that it adds belong to the place, too. It raises
+`Inapplicable` where the graph has nothing to change.
 """
 
 from collections.abc import Callable
@@ -465,26 +466,28 @@ def training_mode(edit: GraphEdit, rng: Generator) -> Names:
 def dropout_active(edit: GraphEdit, rng: Generator) -> Names:
     """Dropout stays active, as in training."""
     shapes = edit.shapes()
-    names = [value for value in edit.activations() if len(shapes.get(value, ())) >= 2]
+    names = [name for name in edit.activations() if len(shapes.get(name, ())) >= 2]
     tensor = pick(rng, names, "activation")
     share, factor = edit.constant(0.3), edit.constant(1 / 0.7)
 
-    def dropped(tensor: str) -> str:
-        drawn = edit.add("RandomUniformLike", tensor, dtype=1)
+    def dropped(source: str) -> str:
+        drawn = edit.add("RandomUniformLike", source, dtype=1)
         kept = edit.add("Cast", edit.add("Greater", drawn, share), to=1)
-        return edit.add("Mul", edit.add("Mul", tensor, kept), factor)
+        return edit.add("Mul", edit.add("Mul", source, kept), factor)
 
     edit.rewire(tensor, dropped)
-    return (tensor, "RandomUniformLike")
+    return (tensor,)
 
 
 def noise(edit: GraphEdit, rng: Generator) -> Names:
     """Noise for augmentation stays in the graph."""
     tensor = pick(rng, edit.activations(), "activation")
-    edit.rewire(tensor,
-        lambda tensor: edit.add("Add", tensor, edit.add("RandomNormalLike", tensor, scale=0.3, dtype=1)),
-    )  # fmt: skip
-    return (tensor, "RandomNormalLike")
+
+    def noisy(source: str) -> str:
+        return edit.add("Add", source, edit.add("RandomNormalLike", source, scale=0.3, dtype=1))
+
+    edit.rewire(tensor, noisy)
+    return (tensor,)
 
 
 def empty_last(edit: GraphEdit, _rng: Generator) -> Names:

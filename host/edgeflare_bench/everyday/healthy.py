@@ -4,7 +4,8 @@ A pair is healthy where two things hold, both stated before any triage was run: 
 made by the recipe of its tool chain's own documentation, calibrated on natural inputs of the original;
 and on `HELD_OUT` generated inputs that neither training nor calibration saw, it does its task less than
 `LOSS` worse than the original: accuracy of classes, F1 of boxes, mean intersection over union of maps,
-share of nearest neighbours of one class of embeddings. What fails that is left out and counted.
+share of nearest neighbours of one class of embeddings. What fails that is left out and counted. So is what
+was made from a float file that a converter got wrong, see `without_wrong_conversions`.
 """
 
 import json
@@ -18,7 +19,14 @@ from edgeflare.devices.runtimes import runtime_for
 from edgeflare.models import ONE_INPUT
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_agent.runtimes import load
-from edgeflare_bench.everyday.evaluation import answers_of, model_file
+from edgeflare_bench.everyday.evaluation import (
+    DEVICE_SEEDS,
+    SEEN,
+    answers_of,
+    error_between,
+    files_of,
+    model_file,
+)
 from edgeflare_bench.everyday.originals import PLANS, examples, open_everyday
 from edgeflare_bench.everyday.pictures import Examples
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
@@ -97,6 +105,24 @@ def healthy_pairs(folder: Path, names: Sequence[str] = tuple(PLANS)) -> list[Eve
                 originals[of] = open_everyday(of, folder / "originals")
             pairs.append(_pair(originals[of], chains[chain], variant, folder))
     return pairs
+
+
+_BY_ONNX2TF = ("onnx2tf", "tensorflow", "litert")
+
+
+def without_wrong_conversions(pairs: Sequence[EverydayPair]) -> list[EverydayPair]:
+    """Leave out what was made from a float TFLite file that doesn't compute what its original does.
+
+    Nothing is rounded there, so that a difference by which a planted fault is seen is a fault as well.
+    """
+    wrong = set()
+    for pair in pairs:
+        if pair.name.endswith("/onnx2tf/float32"):
+            samples = pair.samples[:DEVICE_SEEDS]
+            original, deployed = (answers_of(file, samples) for file in files_of(pair))
+            if error_between(original, deployed) >= SEEN["float32"]:
+                wrong.add(pair.of)
+    return [pair for pair in pairs if pair.of not in wrong or pair.tool_chain not in _BY_ONNX2TF]
 
 
 def left_out(folder: Path) -> Mapping[str, Counter[str]]:

@@ -16,7 +16,7 @@ from edgeflare.triage.cause import Cause, Triage
 from edgeflare.words.triage import sentence
 from edgeflare_bench.everyday.catalogue import KINDS, Draw, Faulty, draws, planted
 from edgeflare_bench.everyday.evaluation import triaged
-from edgeflare_bench.everyday.healthy import healthy_pairs
+from edgeflare_bench.everyday.healthy import healthy_pairs, without_wrong_conversions
 from edgeflare_bench.everyday.next_step import carried_out
 from edgeflare_bench.everyday.originals import PLANS, open_everyday
 from edgeflare_bench.everyday.planted import TFLITE
@@ -161,7 +161,7 @@ class EverydayBench(PlantedBench[EverydaySuite, FirstAnswer]):
         if suite.kinds:
             return
         on_device = set()
-        for pair in healthy.values():
+        for pair in without_wrong_conversions([*healthy.values()]):
             if is_reserved(pair.name) != suite.reserved:
                 continue
             if pair.name not in done:

@@ -12,6 +12,7 @@ T = TypeVar("T")
 
 RECURRENT = ("LSTM", "GRU", "RNN")
 _ACTIVATIONS = ("Relu", "Clip", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", *RECURRENT)
+_ADDED = "fault__"
 _WEIGHTED = ("Conv", "Gemm", "MatMul", *RECURRENT)
 
 
@@ -26,7 +27,7 @@ class GraphEdit:
         known = [one.name for one in graph.initializer] + [
             n for one in graph.node for n in one.output
         ]
-        self._count = sum(one.startswith("fault__") for one in known)  # of an earlier change
+        self._count = sum(one.startswith(_ADDED) for one in known)  # of an earlier change
 
     @property
     def nodes(self) -> Sequence[Any]:
@@ -129,6 +130,11 @@ class GraphEdit:
             for info in (*graph.value_info, *graph.input, *graph.output)
         }
 
+    def added(self) -> list[str]:
+        """Return the names of the tensors that changes have added; an operator is called by what it makes."""
+        made = [name for node in self.nodes for name in node.output]
+        return [name for name in made if name.startswith(_ADDED)]
+
     def output_names(self) -> set[str]:
         """Return the names of the model's outputs."""
         return {info.name for info in self.model.graph.output}
@@ -185,7 +191,7 @@ class GraphEdit:
 
     def _name(self) -> str:
         self._count += 1
-        return f"fault__{self._count}"
+        return f"{_ADDED}{self._count}"
 
 
 def attribute(node: Any, name: str, default: Any = None) -> Any:

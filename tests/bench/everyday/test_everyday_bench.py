@@ -10,7 +10,8 @@ from typer.testing import CliRunner, Result
 
 from edgeflare.cli.app import app
 from edgeflare_bench.everyday import catalogue, suite
-from edgeflare_bench.everyday.records import is_reserved
+from edgeflare_bench.everyday.healthy import without_wrong_conversions
+from edgeflare_bench.everyday.records import EverydayPair, is_reserved
 from edgeflare_bench.everyday.suite import FirstAnswer
 
 KINDS = (
@@ -91,6 +92,20 @@ def test_only_the_reserved_draws_of_some_kinds_are_run_where_that_is_asked(
     bench_of = suite.EverydayBench.run(narrowed, tmp_path / "out", lambda answer: None)
     assert [answer.name for answer in bench_of.results] == ["small/resize-mode"]
     assert bench_of.results[0].without
+
+
+def test_what_was_made_from_a_wrong_conversion_is_not_healthy(tmp_path: Path) -> None:
+    original = small_everyday(tmp_path)
+    pair = healthy_pair(original, tmp_path)
+
+    def of(tool_chain: str, deployed: Path) -> EverydayPair:
+        name = f"small/{tool_chain}/float32"
+        return replace(pair, name=name, tool_chain=tool_chain, deployed=deployed)
+
+    right = [of(chain, original.path) for chain in ("onnx2tf", "litert", "onnxsim")]
+    assert without_wrong_conversions(right) == right
+    wrong = [of("onnx2tf", pair.deployed), *right[1:]]  # it is rounded
+    assert without_wrong_conversions(wrong) == right[2:]
 
 
 @pytest.mark.parametrize(

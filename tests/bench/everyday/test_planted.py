@@ -98,6 +98,15 @@ def test_a_conversion_changes_the_operator_that_is_named(original, tmp_path) -> 
     assert {name for name, kind in sound.items() if nodes[name] != kind} == {"join"}
 
 
+@pytest.mark.parametrize("name", ["noise", "dropout-active"])
+def test_an_operator_without_a_name_is_called_by_what_it_makes(name, original, tmp_path) -> None:
+    pair = faulty(name, original, tmp_path).pair
+    nodes = onnx.load_model(pair.deployed).graph.node
+    drawing = [node.output[0] for node in nodes if node.op_type.startswith("Random")]
+    assert len(drawing) == 1
+    assert {*drawing} <= {*pair.names}
+
+
 def test_half_precision_overflows_where_the_float_model_does_not(original, tmp_path) -> None:
     first, second = files_of(faulty("overflow", original, tmp_path).pair)
     assert np.isfinite(answers_of(first, original.samples)[0]).all()
