@@ -28,7 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(convert_float_to_float16(network(), keep_io_types=True), folder / "half.onnx")
     onnx.save(reading_planes(), folder / "planes.onnx")
     inputs = [prepare(image, SPEC) for image in images()]
-    made = make_quantized(folder / "float.onnx", [Recipe("int8")], inputs, folder, lambda *_: None)
+    made = make_quantized(
+        folder / "float.onnx", [Recipe("int8", per_channel=True)], inputs, folder, lambda *_: None
+    )
     made["int8"].rename(folder / "int8.onnx")
     (folder / "photos").mkdir()
     for place, image in enumerate(images()):
