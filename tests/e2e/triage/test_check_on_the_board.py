@@ -52,7 +52,12 @@ def reading_planes() -> onnx.ModelProto:
 
 
 def check(
-    board: Any, home: Path, original: Path, deployed: Path, seeds: Path, **fed: Any
+    board: Any,
+    home: Path,
+    original: Path,
+    deployed: Path,
+    seeds: Path,
+    fed: tuple[dict[str, str], dict[str, str]] = ({}, {}),
 ) -> dict[str, Any]:
     def stated(flag: str, options: dict[str, str]) -> list[str]:
         return [word for name, value in options.items() for word in (flag, f"{name}={value}")]
@@ -60,8 +65,8 @@ def check(
     ran = edgeflare(
         *("check", original, deployed, seeds, "--device", "virtual", "--limit", 24, "--json"),
         *("--survey-queries", 24, "--pursuit-queries", 0, "--out", home / "out"),
-        *stated("--original-input", fed.get("original", {})),
-        *stated("--deployed-input", fed.get("deployed", {})),
+        *stated("--original-input", fed[0]),
+        *stated("--deployed-input", fed[1]),
         home=home,
         extra=board.environment,
     )
@@ -75,7 +80,7 @@ def test_a_healthy_onnx_file_has_no_cause(
     virtual_board: Any, tmp_path: Path, folder: Path, name: str
 ) -> None:
     files = folder / "float.onnx", folder / name, folder / "photos"
-    found = check(virtual_board, tmp_path, *files, original=NORMALISED, deployed=NORMALISED)
+    found = check(virtual_board, tmp_path, *files, (NORMALISED, NORMALISED))
     assert (found["verdict"], found["causes"]) == ("cannot-tell", [])
 
 
@@ -100,7 +105,7 @@ def test_a_fault_is_the_first_cause(
     virtual_board: Any, tmp_path: Path, folder: Path, name: str, fed: Any, kinds: set[str]
 ) -> None:
     files = folder / "float.onnx", folder / name, folder / "photos"
-    found = check(virtual_board, tmp_path, *files, original=NORMALISED, deployed=fed)
+    found = check(virtual_board, tmp_path, *files, (NORMALISED, fed))
     first = found["causes"][0]
     print(name, fed, found["verdict"], first)
     assert (found["verdict"], first["kind"] in kinds) == ("worse", True), first

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors.graph import ROUNDING, Grid, ModelStructure, Operator
-from edgeflare.triage.agreement import by_seed
-from edgeflare.triage.agreement import decibels
+from edgeflare.triage.agreement import by_seed, decibels
 from edgeflare.triage.cause import BLUNT, CUT_OFF, LOCATED, REMARK, Cause
 from edgeflare.triage.pair import Pair
 from edgeflare.triage.traced import WORST, Traced, best_matches, traced
