@@ -83,19 +83,19 @@ def resolved_pair(
     return config.model_copy(update=update), sides
 
 
-def _undecided_clause(found: UndecidedFeed) -> str:
-    if not found.ways:
+def _undecided_clause(undecided: UndecidedFeed) -> str:
+    if not undecided.ways:
         return (
-            f"fed in none of {found.tried} usual ways the original is right on half of "
-            f"{found.labelled} labelled seeds: look at the labels; the training code tells how it is fed"
+            f"fed in none of {undecided.tried} usual ways the original is right on half of "
+            f"{undecided.labelled} labelled seeds: look at the labels; the training code tells how it is fed"
         )
     ways = (
         f"{pixels_words(values_text(options))} ({percent_text(right)} right)"
-        for right, options in found.ways[:_SHOWN]
+        for right, options in undecided.ways[:_SHOWN]
     )
-    more = len(found.ways) - _SHOWN
+    more = len(undecided.ways) - _SHOWN
     return (
-        f"{found.labelled} labelled seeds don't tell these apart: {', '.join(ways)}"
+        f"{undecided.labelled} labelled seeds don't tell these apart: {', '.join(ways)}"
         + (f", {more} more" if more > 0 else "")
         + "; the training code tells"
     )
@@ -182,7 +182,7 @@ def _of_original(config: CampaignConfig, options: InputOptions) -> CampaignConfi
 
 def _labelled(source: SeedSource, seed: int) -> list[SeedInput]:
     """Return at most so many labelled seeds of the first ones, drawn at random."""
-    labelled = [one for one in islice(source, _READ) if one.label is not None]
+    labelled = [seed for seed in islice(source, _READ) if seed.label is not None]
     drawn = np.random.default_rng(seed).permutation(len(labelled))[:_MOST]
     return [labelled[int(place)] for place in drawn]
 
