@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import threading
 import warnings
 from contextlib import nullcontext
 from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -37,6 +38,10 @@ _EXPORT_EXECUTORCH = (
 def _is_shape(value: Any) -> bool:
     """Whether a value is a list of sizes, each a whole number above zero."""
     return isinstance(value, list) and all(type(n) is int and n > 0 for n in value)
+
+
+_LOADING = threading.Lock()
+"""PyTorch reads one exported program at a time: it keeps in a global which."""
 
 
 class _Framework(Runtime):
@@ -128,7 +133,9 @@ class TorchRuntime(_Framework):
         torch.set_num_threads(self.options["threads"])
         torch.backends.mkldnn.enabled = self.options["onednn"]
         if self.path.lower().endswith(".pt2"):
-            return self._opened(torch.export.load(self.path))
+            with _LOADING:
+                program = torch.export.load(self.path)
+            return self._opened(program)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # TorchScript is deprecated; these files are there
             self._model = torch.jit.load(self.path, map_location="cpu").eval()

@@ -90,6 +90,8 @@ class Pair:
     ruled_out: dict[str, Any] = field(default_factory=dict)
     is_unusable: bool = False
     on_device: tuple[Outputs, Outputs] | None = None
+    near_on_device: tuple[Outputs, Outputs] | None = None
+    """The same, where a float file answers there as well as half precision would."""
     lost_accuracy: float = 0.0
     reference: float | None = None
     """The agreement of a fresh int8 copy of the original, in dB."""

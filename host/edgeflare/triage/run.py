@@ -110,9 +110,9 @@ def triage(
         run(_OF_SEEDS)
         if pair.on_device is None and not pair.is_off:
             run((fresh_copy,))
-        if pair.on_device is not None:
+        if pair.on_device is not None or pair.near_on_device is not None:
             run((device_feeds,))
-        elif pair.is_off or is_below_reference(pair):
+        if pair.on_device is None and (pair.is_off or is_below_reference(pair)):
             run(_CORRECTIONS)
             if not pair.is_corrected:
                 run(_SEARCHES)

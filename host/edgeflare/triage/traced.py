@@ -2,7 +2,7 @@
 
 At most 4,096 values of a tensor and seed are kept, so that memory is bounded by the number of tensors:
 four orders of axes of four seeds, 0.5 MB a tensor. While they are read, ONNX files hold 256 MB of one seed at
-once, TFLite and PyTorch what the runtime itself needs.
+once, PyTorch those that are still to be read, TFLite and Keras all of one seed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,10 +53,9 @@ def traced(
     `ordered`: in the orders of axes that another framework may use, too. Raises ModelError.
     """
     floats: dict[str, Traced] = {}
-    for tensors in inputs:
-        for name, value in structure.trace(tensors):
-            if value.dtype.kind == "f" and value.size > 1:
-                _add(floats.setdefault(name, Traced(value.size)), value, structure, ordered=ordered)
+    for name, value in structure.trace_several(inputs):
+        if value.dtype.kind == "f" and value.size > 1:
+            _add(floats.setdefault(name, Traced(value.size)), value, structure, ordered=ordered)
     seeds = len(inputs)
     return {
         name: tensor

@@ -20,14 +20,19 @@ _RECORD = (
 _SEARCH = (
     "a fault that none of these inputs shows takes a search: edgeflare run, with the same flags"
 )
+_OTHER_LABELS = "give the labels that the original was trained with, or none, and run again"
 _UNKNOWN = "record one input tensor and the outputs on the device, or give labelled seeds"
 
 
 def next_step(found: Triage) -> str:
     """Return one step that mends the first cause, or one experiment that tells more."""
-    if not found.causes:
-        return _SEARCH if found.is_healthy else _UNKNOWN
-    return step_for(found.causes[0])
+    if found.causes:
+        return step_for(found.causes[0])
+    if not found.is_healthy:
+        return _UNKNOWN
+    if "seeds" in found.ruled_out:
+        return f"give {found.ruled_out['seeds']['needed']} different inputs or more, and run again"
+    return _OTHER_LABELS if "labels" in found.ruled_out else _SEARCH
 
 
 def in_one_sentence(found: Triage) -> str:

@@ -1,7 +1,9 @@
 """A planted fault, and how a model is deployed with it."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,6 +19,7 @@ channel or on one; as TFLite files by `TFLITE`, of which only the use can be fau
 TFLITE: Mapping[str, str] = {"tflite": "onnx2tf/float32", "tflite-int8": "tensorflow/full-int8-0"}
 """The tool chain and variant of healthy TFLite files."""
 CALIBRATED_ON = 32
+_QUANTISING = Lock()
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,15 @@ def deployed_as(model: Any, chain: Chain, calibration: NDArray[np.float32]) -> A
     if len(model.graph.input) > 1:
         raise Inapplicable("the model has several inputs")
     recipe = Recipe(chain, per_channel=chain == "int8")
-    return quantized(model, recipe, [values[None] for values in calibration[:CALIBRATED_ON]])
+    inputs = [values[None] for values in calibration[:CALIBRATED_ON]]
+    root = logging.getLogger()
+    with _QUANTISING:  # one at a time: the logger's level is the program's
+        level = root.level
+        root.setLevel(logging.ERROR)  # the quantiser warns of weights that it leaves in float
+        try:
+            return quantized(model, recipe, inputs)
+        finally:
+            root.setLevel(level)
 
 
 def in_half_precision(model: Any, in_float: Collection[str] = ()) -> Any:

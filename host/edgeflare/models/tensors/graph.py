@@ -128,6 +128,13 @@ class ModelStructure(ABC):
         run the model in this way.
         """
 
+    def trace_several(
+        self, runs: Sequence[Sequence[NDArray[Any]]]
+    ) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Yield the tensors of several runs as `trace`; those of one name in the order of the runs."""
+        for tensors in runs:
+            yield from self.trace(tensors)
+
 
 @runtime_checkable
 class KeepsState(Protocol):

@@ -64,6 +64,8 @@ _AXES_ARE_INPUT = 18
 _REDUCTIONS = ("ReduceMean", "ReduceMin", "ReduceMax")
 _TRACED_BYTES = 256 << 20
 """Tensors of one input that are held at once when all are traced; one that is larger comes alone."""
+_OF_UNKNOWN_SIZE = 32
+"""How many are held at once where no shape can be told."""
 _PROBE = "edgeflare probe"
 """What the names of a probe's own tensors begin with."""
 
@@ -199,39 +201,58 @@ class OnnxGraph(ModelGraph):
         return str(self._onnx.TensorProto.DataType.Name(tensor.data_type)).lower()
 
     def trace(self, tensors: Sequence[NDArray[Any]]) -> Iterator[tuple[str, NDArray[Any]]]:  # noqa: D102
-        fed = dict(zip(self.inputs, tensors, strict=True))
-        yield from fed.items()
-        for names, session in self._tracing:
-            for name, value in zip(names, self._run(session, fed), strict=True):
-                if isinstance(value, np.ndarray):  # not a list of tensors
-                    yield name, self._real(name, value)
+        return self.trace_several([tensors])
 
-    @cached_property
-    def _tracing(self) -> list[tuple[list[str], Any]]:
-        """Sessions that hand out all tensors together, each as many as take `_TRACED_BYTES`, at least one."""
-        names = [name for operation in self.operations for name in operation.outputs]
-        sizes = self._sizes()
-        largest = max(sizes.values(), default=0)  # what a tensor counts whose size isn't stated
+    def trace_several(  # noqa: D102
+        self, runs: Sequence[Sequence[NDArray[Any]]]
+    ) -> Iterator[tuple[str, NDArray[Any]]]:
+        feeds = [dict(zip(self.inputs, tensors, strict=True)) for tensors in runs]
+        for fed in feeds:
+            yield from fed.items()
+        for names in self._groups(feeds):
+            # One session at a time, and none keeps what it needed: together they would hold more
+            # than all tensors.
+            session = self._session(self._handing_out(names), keeps_memory=False)
+            for fed in feeds:
+                for name, value in zip(names, self._run(session, fed), strict=True):
+                    if isinstance(value, np.ndarray):  # not a list of tensors
+                        yield name, self._real(name, value)
+
+    def _groups(self, feeds: Sequence[Mapping[str, NDArray[Any]]]) -> list[list[str]]:
+        """Return the names of all tensors, together as many as take `_TRACED_BYTES`, at least one."""
+        sizes = self._sizes(feeds)
+        # what a tensor counts whose size can't be told
+        largest = max(sizes.values(), default=_TRACED_BYTES // _OF_UNKNOWN_SIZE)
         groups: list[list[str]] = []
         room = -1
-        for name in names:
-            room -= sizes.get(name, largest)
-            if room < 0:
-                groups.append([])
-                room = _TRACED_BYTES - sizes.get(name, largest)
-            groups[-1].append(name)
-        return [(group, self._session(self._handing_out(group))) for group in groups]
+        for operation in self.operations:
+            for name in operation.outputs:
+                room -= sizes.get(name, largest)
+                if room < 0:
+                    groups.append([])
+                    room = _TRACED_BYTES - sizes.get(name, largest)
+                groups[-1].append(name)
+        return groups
 
-    def _sizes(self) -> dict[str, int]:
-        """Return the bytes of the tensors whose shapes are known from the file; open axes count 1."""
+    def _sizes(self, feeds: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, int]:
+        """Return the bytes of tensors, as far as their shapes can be told with the largest of these inputs."""
+        model = self._onnx.ModelProto()
+        model.CopyFrom(self._model)
+        for info in model.graph.input:
+            shapes = [fed[info.name].shape for fed in feeds if info.name in fed]
+            axes = info.type.tensor_type.shape.dim  # none where not even their number is stated
+            for axis, lengths in zip(axes, zip(*shapes, strict=True), strict=False):
+                axis.dim_value = max(lengths)
         try:
-            inferred = self._onnx.shape_inference.infer_shapes(self._model)
-        except (self._onnx.shape_inference.InferenceError, ValueError):  # one session hands out all
+            inferred = self._onnx.shape_inference.infer_shapes(model)
+        except (self._onnx.shape_inference.InferenceError, ValueError):
             return {}
-        return {
-            info.name: 4 * prod(max(1, axis.dim_value) for axis in info.type.tensor_type.shape.dim)
-            for info in inferred.graph.value_info
+        shapes_of = {
+            info.name: [axis.dim_value for axis in info.type.tensor_type.shape.dim]
+            for info in (*inferred.graph.value_info, *inferred.graph.output)
+            if info.type.tensor_type.HasField("shape")
         }
+        return {name: 4 * prod(shape) for name, shape in shapes_of.items() if all(shape)}
 
     def _handing_out(self, names: Iterable[str]) -> Any:
         """Return the model with these tensors as its outputs."""
@@ -392,13 +413,15 @@ class OnnxGraph(ModelGraph):
             return self.grids[name].real(value)
         return np.asarray(value)
 
-    def _session(self, model: Any) -> Any:
+    def _session(self, model: Any, *, keeps_memory: bool = True) -> Any:
         import onnxruntime
 
+        settings = session_settings(onnxruntime, self._options)
+        settings.enable_cpu_mem_arena = keeps_memory
         try:
             return onnxruntime.InferenceSession(
                 model.SerializeToString(),
-                session_settings(onnxruntime, self._options),
+                settings,
                 providers=["CPUExecutionProvider"],
             )
         except library_errors() as error:

@@ -8,7 +8,7 @@ import numpy as np
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors import KERNELS
-from edgeflare.triage.agreement import GAIN, Outputs, least_agreement
+from edgeflare.triage.agreement import GAIN, HEALTHY, Outputs, least_agreement
 from edgeflare.triage.cause import (
     CORRECTED,
     LIKELY,
@@ -62,8 +62,12 @@ def device_answers(pair: Pair) -> Iterator[Cause]:
     same = least_agreement(host, there)
     stated, reached = least_agreement(original, host), least_agreement(original, there)
     pair.ruled_out["device"] = {"same_file": same, "host": stated, "device": reached}
-    if same < SAME_FILE and reached < stated - WORSE:
-        pair.on_device = original, there
+    if reached < stated - WORSE:
+        if same < SAME_FILE:
+            pair.on_device = original, there
+        elif pair.deployed.number_format == "float32" and same < HEALTHY["float32"]:
+            # other kernels or half precision may do that; a feed that explains it all is told
+            pair.near_on_device = original, there
 
 
 def device_feeds(pair: Pair) -> Iterator[Cause]:
@@ -78,9 +82,12 @@ def device_feeds(pair: Pair) -> Iterator[Cause]:
         return agreement_with(pair.deployed, expected, way, samples, rows)
 
     stated = score(Way(pair.deployed.spec))(count)
-    needed = max(MATCH, stated + GAIN)
+    is_near = pair.on_device is None
+    needed = max(HEALTHY["float32"] if is_near else MATCH, stated + GAIN)
     kernels = _other_kernels(pair, expected, samples, rows)
     if kernels is not None and kernels[0] >= needed:
+        if is_near:
+            return
         agreement, options = kernels
         yield Cause(
             *("kernels", "other-kernels", "corrected", CORRECTED, "device"),
@@ -94,7 +101,10 @@ def device_feeds(pair: Pair) -> Iterator[Cause]:
     evidence = {"stated": stated, "tried": len(tried)}
     best = tried[0] if tried else None
     if best is not None and best.agreement >= needed:
+        pair.on_device = pair.on_device or pair.near_on_device
         yield fed_otherwise(pair, best, CORRECTED, "device", evidence, tried[1:])
+    elif is_near:
+        return
     elif (
         best is not None
         and len(tried) > 1

@@ -30,7 +30,7 @@ _CUT = 0.02
 _USED = 0.12
 """Where what the original has takes a smaller part of the integers, three of their bits are lost."""
 _SAME_NUMBERS, _OTHER_WEIGHTS, _OTHER_ROUNDED, _WEIGHTS_OF = 30.0, 60.0, 40.0, 20.0
-_FEWEST_WEIGHTS, _UNRELATED = 64, 0.25
+_FEWEST_WEIGHTS, _UNRELATED, _UNLIKE_WEIGHTS = 64, 0.25, 10.0
 _HALF_STEP, _ROUNDED = 0.51, 0.97
 """So many weights of a quantised layer are at most so many of its steps from the original's."""
 _UNLIKE = (
@@ -272,7 +272,10 @@ def _cause(
         kind, strength = "conversion", LOCATED if is_sharp else BLUNT
     else:
         kind, strength = "compression", LOCATED if is_sharp else BLUNT
-    slight = pair.is_slightly_off
+    # healthy by itself: what rounding may cost is told apart from a fault
+    slight = pair.is_slightly_off or (
+        pair.number_format == "int8" and not pair.is_off and not is_sharp
+    )
     return Cause(
         kind if not slight or kind != "conversion" else "compression",  # type: ignore[arg-type]
         "slight" if slight else "layer",
@@ -461,13 +464,23 @@ def _weights_there(
     if fit is None:
         return {}
     is_float = pair.number_format == "float32"
+    turns = "transB"
+    if (
+        there.kind == operator.kind
+        and originals[0].shape == deployed[0].shape
+        and there.attributes.get(turns) == operator.attributes.get(turns)
+    ):  # one format has one order of axes
+        stated = min(120.0, _ratio(originals[0], deployed[0]))
+        if stated < _UNLIKE_WEIGHTS <= fit[0]:
+            return {"weights": "other-order"}
+        fit = stated, tuple(range(deployed[0].ndim))
     turned = originals[0].transpose(fit[1]).reshape(deployed[0].shape)
     is_folded = any("batchnorm" in step.kind.lower().replace("_", "") for step in first.operators)
     if not is_float and _is_rounded(turned, deployed[0], is_scaled=is_folded):
         return {"weights": "rounded"}
     ordered = _ratio(np.sort(originals[0].ravel()), np.sort(deployed[0].ravel()))
     # equal when sorted and unlike in any order of axes: the numbers were moved, as by another layout
-    if fit[0] < 10 and ordered > _SAME_NUMBERS:
+    if fit[0] < _UNLIKE_WEIGHTS and ordered > _SAME_NUMBERS:
         return {"weights": "other-order"}
     if fit[0] < (_OTHER_WEIGHTS if is_float else _OTHER_ROUNDED):
         whose = None

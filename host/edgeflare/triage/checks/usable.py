@@ -117,16 +117,20 @@ def _first_not_finite(
     structure = model.structure
     if structure is None:
         return (), {}
-    try:
-        tensors = dict(structure.trace(pair.tensors(model, place)))
+    broken_tensors: set[str] = set()
+    largest_values: dict[str, float] = {}
+    try:  # one tensor after the other: all of a large model don't fit into memory
+        for tensor, values in structure.trace(pair.tensors(model, place)):
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                broken_tensors.add(tensor)
+            if values.size:
+                largest_values[tensor] = float(np.abs(values).max())
     except EdgeFlareError:
         return (), {}
     for operator in structure.operators:
-        outputs = [tensors[name] for name in operator.outputs if name in tensors]
-        if all(np.isfinite(value).all() for value in outputs if value.dtype.kind == "f"):
+        if broken_tensors.isdisjoint(operator.outputs):
             continue
-        inputs = [tensors[name] for name in operator.inputs if name in tensors]
-        sizes = [float(np.abs(value).max()) for value in inputs if value.size]
+        sizes = [largest_values[name] for name in operator.inputs if name in largest_values]
         constants = [structure.constants.get(name) for name in operator.inputs]
         broken = any(value is not None and not np.isfinite(value).all() for value in constants)
         largest = max(sizes, default=0.0)
@@ -141,6 +145,8 @@ def _first_not_finite(
 
 def _constant(model: HostModel, outputs: Outputs) -> Iterator[Cause]:
     for info, values in zip(model.outputs, outputs, strict=True):
+        if not np.isfinite(values).any():  # told as such
+            continue
         usable = np.where(np.isfinite(values), values, 0)
         if len(usable) <= _MOST_SHOWN or usable[0].size < 2:
             continue
