@@ -4,7 +4,7 @@ python tests/benchmarks/explanation/triage_costs.py --data FOLDER [--whisper FOL
 
 Of each pair: healthy, fed otherwise, and with a fault of conversion (ONNX: a tenth of the weights of the middle operator are 0). Each is
 a campaign that asks its seeds and searches nothing, in a process of its own; the triage is a process below it. Seconds are the
-triage's, with its start; calls are inferences of both models; peak resident memory is that of either process. FOLDER2 is what
+triage's, without the start of its process; calls are inferences of both models; peak resident memory is that of either process. FOLDER2 is what
 deploy/speech/export_whisper.py wrote; the detector is made here, with random weights.
 """
 
