@@ -84,10 +84,10 @@ def first_operators(
         (Path(folder) / _REQUEST).write_bytes(pickle.dumps(request))
         try:
             run_again_where_killed(python_calling(read_here, folder), _TIMEOUT_S)
-            found: FirstOperators | None = pickle.loads((Path(folder) / _RESULT).read_bytes())  # noqa: S301
+            first: FirstOperators | None = pickle.loads((Path(folder) / _RESULT).read_bytes())  # noqa: S301
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return found
+        return first
 
 
 def read_here(folder: str) -> None:
@@ -99,8 +99,8 @@ def read_here(folder: str) -> None:
         structure = open_structure(path, runtime, options)
     except EdgeFlareError:
         structure = None
-    found = None if structure is None else operators_at(structure, name, channels)
-    (Path(folder) / _RESULT).write_bytes(pickle.dumps(found))
+    first = None if structure is None else operators_at(structure, name, channels)
+    (Path(folder) / _RESULT).write_bytes(pickle.dumps(first))
 
 
 def operators_at(structure: ModelStructure, name: str, channels: int) -> FirstOperators:
@@ -108,7 +108,7 @@ def operators_at(structure: ModelStructure, name: str, channels: int) -> FirstOp
 
     It is followed as long as one operator alone reads the values, and changes each by itself.
     """
-    names = [one for one in structure.inputs if one in (name, f"{name}:0")]
+    names = [input_name for input_name in structure.inputs if input_name in (name, f"{name}:0")]
     tensor = names[0] if names else structure.inputs[0]
     scale, offset = np.ones(1), np.zeros(1)
     kinds: list[str] = []
@@ -116,7 +116,9 @@ def operators_at(structure: ModelStructure, name: str, channels: int) -> FirstOp
     data, integers = None, None
     while True:
         readers = [
-            one for one in structure.operators if tensor in one.inputs and one.kind not in _UNREAD
+            operator
+            for operator in structure.operators
+            if tensor in operator.inputs and operator.kind not in _UNREAD
         ]
         kind = _KINDS.get(readers[0].kind) if len(readers) == 1 else None
         if kind is None:
@@ -156,7 +158,7 @@ def _change(
     """Return (factor, summand) of an operator that changes each value by itself; None: another one."""
     if kind == "normalise":
         return _normalisation(structure, operator, channels)
-    others = [one for one in operator.inputs if one != tensor]
+    others = [operand for operand in operator.inputs if operand != tensor]
     value: Any = operator.attributes.get("other")
     if others:
         value = structure.constants.get(others[0])
@@ -186,11 +188,11 @@ def _by_channel(constant: NDArray[np.float64], channels: int) -> NDArray[np.floa
 
 def _normalisation(structure: ModelStructure, operator: Operator, channels: int) -> _Change | None:
     if operator.kind == "Rescaling":
-        found = [
+        change = [
             _by_channel(np.asarray(operator.attributes.get(name, 0.0), np.float64), channels)
             for name in ("scale", "offset")
         ]
-        return None if found[0] is None or found[1] is None else (found[0], found[1])
+        return None if change[0] is None or change[1] is None else (change[0], change[1])
     statistics = _data(structure, operator, channels)
     if statistics is None:
         return None
@@ -204,8 +206,8 @@ def _named_weights(
 ) -> dict[str, NDArray[np.float32] | None]:
     """Return the weights of a normalisation by what they are."""
     constants = structure.constants
-    weights = [one for one in operator.inputs if one in constants]
-    ends = {one.rpartition("/")[2]: constants[one] for one in weights}
+    weights = [weight for weight in operator.inputs if weight in constants]
+    ends = {weight.rpartition("/")[2]: constants[weight] for weight in weights}
     if "moving_mean" in ends or operator.kind == "Normalization":  # of Keras
         return {
             "mean": ends.get("moving_mean", ends.get("mean")),
@@ -216,7 +218,7 @@ def _named_weights(
     if len(weights) != 4:
         return {}
     order = ("scale", "shift", "mean", "variance")
-    return dict(zip(order, (constants[one] for one in weights), strict=True))
+    return dict(zip(order, (constants[weight] for weight in weights), strict=True))
 
 
 def _data(
@@ -229,7 +231,7 @@ def _data(
         named = [operator.attributes.get(name) for name in ("mean", "variance")]
     if named[0] is None or named[1] is None:
         return None
-    means, variances = (_by_channel(np.asarray(one, np.float64), channels) for one in named)
+    means, variances = (_by_channel(np.asarray(values, np.float64), channels) for values in named)
     if means is None or variances is None or variances.min() < 0:
         return None
     epsilon = operator.attributes.get("epsilon", operator.attributes.get("eps", 0.0))
@@ -239,12 +241,12 @@ def _data(
 
 def _learnt(structure: ModelStructure, operator: Operator, channels: int) -> _Change:
     weights = _named_weights(structure, operator)
-    found = []
+    learnt = []
     for name, nothing in (("scale", np.ones(1)), ("shift", np.zeros(1))):
         weight = weights.get(name)
         value = None if weight is None else _by_channel(np.asarray(weight, np.float64), channels)
-        found.append(nothing if value is None else value)
-    return found[0], found[1]
+        learnt.append(nothing if value is None else value)
+    return learnt[0], learnt[1]
 
 
 RAW = InputOptions(scale=1)

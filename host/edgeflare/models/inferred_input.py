@@ -86,7 +86,7 @@ class InputFile:
         inner = self.tensor.shape[1:]
         if len(inner) < 3:
             return 0
-        return next((one for one in (inner[-1], inner[-3]) if one in (1, 3)), 0) or 0
+        return next((count for count in (inner[-1], inner[-3]) if count in (1, 3)), 0) or 0
 
 
 def read_apart(file: InputFile) -> FirstOperators | None:
@@ -114,21 +114,22 @@ def infer_input(
     if stated.is_audio:
         return Inference(besides=in_file)
     settings = list(written_inputs(file.path, file.metadata, file.place))
-    written = [one for one in settings if isinstance(one, InferredInput)]
-    unusable = [one for one in settings if isinstance(one, UnusableSettings)]
+    written = [entry for entry in settings if isinstance(entry, InferredInput)]
+    unusable = [entry for entry in settings if isinstance(entry, UnusableSettings)]
     of_range = scaling_of_range(file.tensor)
     if stated.has_scaling:
-        found = Inference(written[0]) if written else Inference()
+        inference = Inference(written[0]) if written else Inference()
     elif of_range.has_scaling:
-        found = Inference(InferredInput("quantisation", of_range))
+        inference = Inference(InferredInput("quantisation", of_range))
     else:
         first = read(file) if file.channels else None
         fitting, others = _of_channels(written, file, stated)
-        found = replace(_agreed(fitting, first, file), unusable=(*unusable, *others))
-    if found.known is None:
-        return replace(found, besides=in_file)
+        inference = replace(_agreed(fitting, first, file), unusable=(*unusable, *others))
+    if inference.known is None:
+        return replace(inference, besides=in_file)
     return replace(
-        found, known=replace(found.known, options=_filled(in_file, found.known, written, file))
+        inference,
+        known=replace(inference.known, options=_filled(in_file, inference.known, written, file)),
     )
 
 
@@ -163,37 +164,37 @@ def _agreed(
     if file.tensor.dtype == "uint8" and file.tensor.quantization is None and file.channels:
         is_plain = first is None or first.integers is None or behind is not None
         return Inference(InferredInput("integer-pixels", RAW) if is_plain else None)
-    told = [_inside(one, first) for one in written]
+    told = [_inside(feed, first) for feed in written]
     if first is not None and (options := fed_by(first)) is not None:
         told.append(InferredInput("first-operators", options, first.names))
-    told = [one for one in told if one.options.has_scaling]
+    told = [feed for feed in told if feed.options.has_scaling]
     if not told:
         return Inference(behind=behind)
-    if all(alike(told[0].options, one.options) for one in told):
+    if all(alike(told[0].options, feed.options) for feed in told):
         return Inference(told[0], behind=behind)
     distinct: list[InferredInput] = []
-    for one in told:
-        if not any(alike(one.options, other.options) for other in distinct):
-            distinct.append(one)
+    for feed in told:
+        if not any(alike(feed.options, kept.options) for kept in distinct):
+            distinct.append(feed)
     return Inference(candidates=tuple(distinct), behind=behind)
 
 
-def _inside(one: InferredInput, first: FirstOperators | None) -> InferredInput:
+def _inside(feed: InferredInput, first: FirstOperators | None) -> InferredInput:
     """Return how the file itself is fed where its first operators make what was written.
 
     A settings file tells how images become what the network sees; a file that normalises is fed before.
     """
     if first is None or not first.is_normalising:
-        return one
-    ends = np.array(one.options.pixel_range())
+        return feed
+    ends = np.array(feed.options.pixel_range())
     for options in (RAW, UNIT, SIGNED):
         made = first.made_of(options)
         if np.allclose(made, ends, rtol=0, atol=_NEARLY * np.ptp(ends)):
-            size = one.options.size
+            size = feed.options.size
             return InferredInput(
                 "first-operators", options.model_copy(update={"size": size}), first.names
             )
-    return one
+    return feed
 
 
 def alike(first: InputOptions, second: InputOptions) -> bool:
@@ -206,12 +207,11 @@ def alike(first: InputOptions, second: InputOptions) -> bool:
 
 def _filled(
     in_file: InputOptions,
-    known: InferredInput,
+    feed: InferredInput,
     written: Sequence[InferredInput],
     file: InputFile,
 ) -> InputOptions:
-    """Return what is known with the layout and so on that the file states besides; a size for open axes."""
-    sizes = (one.options.size for one in (known, *written) if one.options.size)
+    sizes = (entry.options.size for entry in (feed, *written) if entry.options.size)
     size = next(sizes, None) if None in file.tensor.shape[1:] else None
     stated = in_file.model_dump(exclude_none=True)
-    return known.options.model_copy(update={"size": size, **stated})
+    return feed.options.model_copy(update={"size": size, **stated})

@@ -225,7 +225,7 @@ def _numbers(value: Any) -> tuple[float, ...]:
     """Return a number, or several, as such; none where one isn't finite."""
     values = value if isinstance(value, list | tuple) else (value,)
     try:
-        numbers = tuple(float(one) for one in values if isinstance(one, int | float))
+        numbers = tuple(float(number) for number in values if isinstance(number, int | float))
     except OverflowError:
         return ()
     return numbers if len(numbers) == len(values) and np.isfinite(numbers).all() else ()
@@ -263,9 +263,9 @@ def packed_metadata(path: Path) -> PackedMetadata:
     try:
         with zipfile.ZipFile(path) as archive:
             files = [
-                archive.read(one).decode(errors="replace")
-                for one in archive.infolist()
-                if one.file_size <= _MOST_BYTES
+                archive.read(entry).decode(errors="replace")
+                for entry in archive.infolist()
+                if entry.file_size <= _MOST_BYTES
             ]
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
         files = []
@@ -352,7 +352,7 @@ def _metadata_table(data: bytes) -> _Table | None:
 
 
 def _inputs(subgraph: _Table) -> tuple[Mapping[str, tuple[float, ...]] | None, ...]:
-    return tuple(_of_tensor(one) for one in subgraph.tables(_ABOUT_INPUTS))
+    return tuple(_of_tensor(tensor) for tensor in subgraph.tables(_ABOUT_INPUTS))
 
 
 def _of_tensor(tensor: _Table) -> Mapping[str, tuple[float, ...]] | None:

@@ -110,6 +110,14 @@ def test_labels_that_do_not_tell_a_scaling_are_not_asked_for_again(home: Path) -
     assert "30 labelled seeds" not in given.err
     assert "100 labelled seeds" in given.err
     assert "pixels / 255 (100 % right)" in given.err
+    with np.load(DEMO / "seeds.npz") as stored:
+        images, labels = stored["images"], stored["labels"]
+    for given, words in (
+        (labels + 500, "go up to 509"),
+        (0 * labels, "100 labelled seeds of 1 class"),
+    ):
+        np.savez(home / "labelled.npz", images=images, labels=given)
+        assert words in edgeflare("inputs", *pair, "labelled.npz", home=home).sentence
 
 
 def test_a_healthy_pair_has_no_other_way_and_what_tells_it_is_shown(home: Path) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import percent_text
+from edgeflare._internal.text import counted, percent_text
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.inputs import chosen_input, inferred_input, seed_rows
@@ -40,17 +40,6 @@ class LabelledFeed(NamedTuple):
     told_by: InferredInput
 
 
-class UndecidedFeed(NamedTuple):
-    """Ways that so many labelled seeds don't tell apart, each with the share of them that is right.
-
-    None, of all that were `tried`, where the original is right on fewer than half in each.
-    """
-
-    labelled: int
-    tried: int
-    ways: Sequence[tuple[float, InputOptions]] = ()
-
-
 def resolved_pair(
     config: CampaignConfig, original: OriginalModel, fleet: Fleet, source: SeedSource | None
 ) -> tuple[CampaignConfig, tuple[ModelInterface, ModelInterface]]:
@@ -65,8 +54,7 @@ def resolved_pair(
     except UnknownScalingError as error:
         labelled = None if source is None else feed_by_labels(config, original, fleet, source)
         if not isinstance(labelled, LabelledFeed):
-            clause = TOLD_BY if labelled is None else _undecided_clause(labelled)
-            raise UnknownScalingError(f"{error}; {clause}") from None
+            raise UnknownScalingError(f"{error}; {labelled or TOLD_BY}") from None
         config = labelled.config
         sides = resolve_pair(config, original, fleet)
         sides = sides[0]._replace(feed=labelled.told_by.told_by()), sides[1]
@@ -83,19 +71,15 @@ def resolved_pair(
     return config.model_copy(update=update), sides
 
 
-def _undecided_clause(found: UndecidedFeed) -> str:
-    if not found.ways:
-        return (
-            f"fed in none of {found.tried} usual ways the original is right on half of "
-            f"{found.labelled} labelled seeds: look at the labels; the training code tells how it is fed"
-        )
-    ways = (
+def _undecided_clause(labelled: int, ways: Sequence[tuple[float, InputOptions]]) -> str:
+    """Return that labelled seeds don't tell ways apart, each with the share that is right."""
+    shown = (
         f"{pixels_words(values_text(options))} ({percent_text(right)} right)"
-        for right, options in found.ways[:_SHOWN]
+        for right, options in ways[:_SHOWN]
     )
-    more = len(found.ways) - _SHOWN
+    more = len(ways) - _SHOWN
     return (
-        f"{found.labelled} labelled seeds don't tell these apart: {', '.join(ways)}"
+        f"{labelled} labelled seeds don't tell these apart: {', '.join(shown)}"
         + (f", {more} more" if more > 0 else "")
         + "; the training code tells"
     )
@@ -103,8 +87,8 @@ def _undecided_clause(found: UndecidedFeed) -> str:
 
 def feed_by_labels(
     config: CampaignConfig, original: OriginalModel, fleet: Fleet, source: SeedSource
-) -> LabelledFeed | UndecidedFeed | None:
-    """Return the scaling in which the original is right where it isn't in any other; None: no labels tell.
+) -> LabelledFeed | str | None:
+    """Return the scaling in which the original is right where it isn't in any other, or why none is; None: no labels.
 
     By McNemar, among the usual ones in both colour orders, and what the files tell. Where some aren't told
     apart, that which the files tell or the integers behind an input were calibrated for counts, if it is
@@ -122,8 +106,14 @@ def feed_by_labels(
         return None
     seeds = _labelled(source, config.search.seed)
     labels = np.array([seed.label for seed in seeds])
-    if len(seeds) < _FEWEST or len(set(labels.tolist())) < 2 or labels.max() >= side.classes:
+    if not seeds:
         return None
+    classes = len(set(labels.tolist()))
+    if labels.max() >= side.classes:
+        return f"the labels go up to {labels.max()}, and the original has {side.classes} classes"
+    if len(seeds) < _FEWEST or classes < 2:
+        few = f"{counted(len(seeds), 'labelled seed')} of {counted(classes, 'class', 'classes')}"
+        return f"{few} don't tell: 30 of several classes or the training code do"
     rows = seed_rows(sides, [seed.id for seed in seeds])
     samples = [with_row(seed.sample, rows.get(seed.id)) for seed in seeds]
     size = seeds[0].sample.shape[:2]
@@ -144,9 +134,14 @@ def feed_by_labels(
             if any(alike(values_of(way), options) for options in hints)
             and tried.count(way) >= tried.count(undecided[0]) - 1
         ]
+    if not undecided:
+        return (
+            f"fed in none of {len(ways)} usual ways the original is right on half of {len(seeds)} labelled "
+            "seeds: look at the labels; the training code tells how it is fed"
+        )
     if len(fitting) != 1:
         shares = [(tried.count(way) / tried.asked, values_of(way)) for way in undecided]
-        return UndecidedFeed(tried.asked if shares else len(seeds), len(ways), shares)
+        return _undecided_clause(tried.asked, shares)
     told = f"{tried.count(fitting[0])} of {tried.asked} right"
     options = values_of(fitting[0])
     return LabelledFeed(_of_original(config, options), InferredInput("labels", options, (told,)))
@@ -182,7 +177,7 @@ def _of_original(config: CampaignConfig, options: InputOptions) -> CampaignConfi
 
 def _labelled(source: SeedSource, seed: int) -> list[SeedInput]:
     """Return at most so many labelled seeds of the first ones, drawn at random."""
-    labelled = [one for one in islice(source, _READ) if one.label is not None]
+    labelled = [seed for seed in islice(source, _READ) if seed.label is not None]
     drawn = np.random.default_rng(seed).permutation(len(labelled))[:_MOST]
     return [labelled[int(place)] for place in drawn]
 
