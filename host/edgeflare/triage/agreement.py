@@ -54,7 +54,12 @@ def agreement(original: Values, deployed: Values) -> float:
     if signal <= _CONSTANT * size + _TINY:
         signal = size
     error = float(((original - deployed) ** 2).sum())
-    return float(min(BEST, 10 * np.log10((signal + _TINY) / (error + _TINY))))
+    return decibels(min(BEST, 10 * np.log10((signal + _TINY) / (error + _TINY))))
+
+
+def decibels(value: float) -> float:
+    """Return a figure in dB to six places: what is behind them differs between processors, and decides nothing."""
+    return round(float(value), 6)
 
 
 def least_agreement(original: Outputs, deployed: Outputs) -> float:

@@ -166,11 +166,16 @@ def _result(pair: Pair, failed: Mapping[str, str]) -> Triage:
 
 
 def _plain(value: Any) -> Any:
-    """Return evidence as JSON has it: numbers that aren't finite are None."""
+    """Return evidence as JSON has it, to nine digits, since others differ between processors.
+
+    Numbers that aren't finite are None.
+    """
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.9g}") if np.isfinite(value) else None

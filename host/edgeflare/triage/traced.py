@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeflare.models.tensors.graph import ModelStructure
+from edgeflare.triage.agreement import decibels
 
 _KEPT = 4096
 _FLOOR = 1e-2
@@ -141,7 +142,7 @@ def _best(values: Flat, candidates: Sequence[tuple[str, Flat, Flat, float]]) -> 
     best = WORST, ""
     for name, original, weights, signal in candidates:
         error = float((((original - values) * weights) ** 2).mean())
-        agreement = 10 * float(np.log10((signal + _TINY) / (error + _TINY)))
+        agreement = decibels(10 * np.log10((signal + _TINY) / (error + _TINY)))
         if agreement > best[0]:
             best = agreement, name
     return float(np.clip(best[0], 0, MOST)), best[1] or candidates[0][0]

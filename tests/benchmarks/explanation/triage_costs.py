@@ -149,7 +149,9 @@ def _made_detector(data: Path, out: Path) -> Files:
         / np.float32(255)
         for path in sorted(photos.iterdir())[:8]
     ]
-    made = make_quantized(original, [Recipe("int8")], inputs, out, lambda *_: None)
+    made = make_quantized(
+        original, [Recipe("int8", per_channel=True)], inputs, out, lambda *_: None
+    )
     return Files(
         *(original, made["int8"], photos, {"scale": "1/255"}, {"color": "BGR"}),
         "detection",

@@ -144,7 +144,16 @@ class TFLiteGraph(ModelGraph):
         kinds = _names_of(self._schema.TensorType)
         weights: dict[str, Values] = {}
         per_channel = False
-        for place, tensor in enumerate(self._model.subgraphs[0].tensors):
+        tensors = self._model.subgraphs[0].tensors
+        beside_floats = {
+            place
+            for step in self._model.subgraphs[0].operators
+            if step.inputs is not None
+            and len(step.inputs)
+            and kinds[tensors[step.inputs[0]].type] == "FLOAT32"
+            for place in step.inputs[1:]
+        }
+        for place, tensor in enumerate(tensors):
             data, dtype = self._model.buffers[tensor.buffer].data, kinds[tensor.type].lower()
             if data is None or not len(data) or dtype not in _STORED:
                 continue
@@ -156,6 +165,10 @@ class TFLiteGraph(ModelGraph):
             elif _has_grid(tensor):
                 grid = tensor.quantization
                 zero = 0 if grid.zeroPoint is None or not len(grid.zeroPoint) else grid.zeroPoint
+                if dtype == "uint8" and place in beside_floats and not np.any(zero):
+                    array = array.view(
+                        np.int8
+                    )  # so TensorFlow 1 stored int8 weights, so kernels read them
                 real, has_scales = on_grid(array, grid.scale, zero, grid.quantizedDimension)
                 weights[self._names[place]] = real
                 per_channel |= has_scales

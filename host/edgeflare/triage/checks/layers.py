@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors.graph import ROUNDING, Grid, ModelStructure, Operator
-from edgeflare.triage.agreement import by_seed
+from edgeflare.triage.agreement import by_seed, decibels
 from edgeflare.triage.cause import BLUNT, CUT_OFF, LOCATED, REMARK, Cause
 from edgeflare.triage.pair import Pair
 from edgeflare.triage.traced import WORST, Traced, best_matches, traced
@@ -543,7 +543,7 @@ def _step(weights: NDArray[np.float32]) -> float:
 
 def _ratio(first: NDArray[Any], second: NDArray[Any]) -> float:
     error = float(((first - second) ** 2).mean())
-    return 10 * float(np.log10((float(first.var()) + 1e-30) / (error + 1e-30)))
+    return decibels(10 * np.log10((float(first.var()) + 1e-30) / (error + 1e-30)))
 
 
 def best_axes(
