@@ -179,11 +179,18 @@ _CHANGES: Mapping[str, Callable[[Cause, Change], Change]] = {
     "interface/outputs-exchanged": lambda cause, e: {
         "outputs": dict(zip(cause.names, e["holds"], strict=True))
     },
-    "interface/classes-exchanged": lambda _, e: {"classes": e["classes"]},
+    "interface/classes-exchanged": lambda _, e: {
+        "classes": e["classes"],
+        "axis": e.get("axis"),
+    },
     "interface/one-class-more": lambda _, e: {"without_class": e["which"], "of": e["side"]},
     "interface/axes": lambda cause, e: {"names": cause.names, "axes": e["axes"]},
     "interface/form": lambda cause, e: {"names": cause.names, "function": e["function"]},
-    "interface/boxes": lambda cause, e: {"names": cause.names, "boxes": e["boxes"]},
+    "interface/boxes": lambda cause, e: {
+        "names": cause.names,
+        "boxes": e["boxes"],
+        "axis": e.get("axis"),
+    },
     "interface/units": lambda cause, e: {
         "names": cause.names,
         "factors": e["factors"],

@@ -3,7 +3,7 @@
 The user's own values stand in it; `Cause.change` has the same for programs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from edgeflare._internal.text import capitalized, names_text
@@ -117,21 +117,41 @@ def _recalibrated(cause: Cause, change: Mapping[str, Any]) -> str:
 def _converted(cause: Cause, change: Mapping[str, Any]) -> str:
     where = names_text(cause.names)
     text = f"convert again with another version or option of the exporter, and look at {where}"
-    values = [f"{name} = {value}" for name, value in change.get("attributes", {}).items()]
+    values = [
+        f"no {name}" if value is None else f"{name} = {value}"
+        for name, value in change.get("attributes", {}).items()
+    ]
     if values:
         return f"{text}: the original has {', '.join(values)}"
-    if "weights_of" in change:
-        return f"{text}: its weights should be those of {change['weights_of']}"
+    owner = change.get("weights_of")
+    if owner in (*cause.names, cause.evidence.get("original_name")):
+        return f"{text}: its weights should be those that the original has there"
+    if owner is not None:
+        return f"{text}: its weights should be those of {owner}"
     return text
 
 
-def _renumbered(_: object, change: Mapping[str, Any]) -> str:
-    moved = list(change.get("classes", {}).items())
-    pairs = ", ".join(f"{at} as {number}" for at, number in moved[:_MANY])
-    more = ", ..." if len(moved) > _MANY else ""
+def _first(texts: Iterable[str]) -> str:
+    """Return the first few of a list, and where the others stand."""
+    listed = list(texts)
+    more = ", ... (--json has all)" if len(listed) > _MANY else ""
+    return ", ".join(listed[:_MANY]) + more
+
+
+def _relabelled(_: object, change: Mapping[str, Any]) -> str:
+    pairs = (f"{label} is {number}" for label, number in change.get("classes", {}).items())
     return (
-        f"compare the application's list of classes with that of the training: what the original "
-        f"calls class {pairs}{more}"
+        "label the seeds by the list of classes that was trained with, and compare it with the "
+        f"application's: of these labels class {_first(pairs)} in the models"
+    )
+
+
+def _renumbered(cause: Cause, change: Mapping[str, Any]) -> str:
+    pairs = (f"{at} is {number}" for at, number in change.get("classes", {}).items())
+    return (
+        f"read output {names_text(cause.names)} of the deployed model by its own list of classes: "
+        f"what the original has at {_first(pairs)} there"
+        + (f" (along axis {change['axis']})" if "axis" in change else "")
     )
 
 
@@ -169,7 +189,7 @@ _Make = Callable[[Cause, Mapping[str, Any]], str]
 _STEPS: Mapping[str, str | _Make] = {
     "preprocessing": _fed,
     "preprocessing/as-original": _fed_as_original,
-    "preprocessing/inaccurate": "check the labels, or state how the original is fed",
+    "preprocessing/inaccurate": "check the labels, or state how both models are fed (--input)",
     "calibration": _recalibrated,
     "input-range": _recalibrated,
     "conversion": _converted,
@@ -185,7 +205,7 @@ _STEPS: Mapping[str, str | _Make] = {
         "operators in float"
     ),
     "non-finite": lambda cause, _: (
-        f"keep {names_text(cause.names)} in float32, and look at its inputs"
+        f"keep {names_text(cause.names)} in float32, with what follows until the values are small again"
         if cause.names
         else "run the file in float32, and with reference kernels"
     ),
@@ -203,19 +223,21 @@ _STEPS: Mapping[str, str | _Make] = {
     "interface/classes-exchanged": _renumbered,
     "interface/one-class-more": _without_class,
     "interface/axes": lambda cause, change: (
-        f"put the axes of output {names_text(cause.names)} in the order {change['axes']} where the "
-        "application reads it"
+        f"put the axes of output {names_text(cause.names)} in the order {change['axes']} (that of "
+        "the batch is not counted) where the application reads it"
     ),
     "interface/form": _in_form,
     "interface/boxes": lambda cause, change: (
-        f"read the boxes of output {names_text(cause.names)} as {change['boxes'].replace('-', ' ')}"
+        f"convert the boxes of output {names_text(cause.names)} of the deployed model "
+        f"({change['boxes'].replace('-', ' ')}) where the application reads it"
     ),
     "interface/units": lambda cause, change: (
-        f"multiply output {names_text(cause.names)} by "
-        f"{', '.join(f'{one:.4g}' for one in change['factors'][:_MANY])} in the application"
+        f"multiply output {names_text(cause.names)} of the deployed model in the application by "
+        f"{_first(f'{factor:.4g}' for factor in change['factors'])}"
+        + (f" along axis {change['axis']}" if len(change["factors"]) > 1 else "")
     ),
     "another-model": "check which training state was exported",
-    "labels": _renumbered,
+    "labels": _relabelled,
     "labels/missing": f"{_LABELS}: they tell whether both models are fed wrongly alike",
     "state": "reset the model before each input, by loading it anew where nothing else does",
     "exif": "turn images as their EXIF tag says before they are given to the model",

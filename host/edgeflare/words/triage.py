@@ -137,11 +137,17 @@ def _changing(cause: Cause, evidence: _Evidence) -> str:
 
 
 def _fed_rightly(evidence: _Evidence) -> str:
+    """Which of the two feeds the labels speak for."""
     if "right" not in evidence:
         return ""
     own, others = evidence["right"]
-    return (
+    text = (
         f"; the original is right on {own} labelled seeds as it is fed, on {others} as the deployed"
+    )
+    if (own < others) == (evidence["margin"][0] < evidence["margin"][1]) and own != others:
+        return text
+    return text + ", and its labelled class is {:.3g} and {:.3g} above the others".format(
+        *evidence["margin"]
     )
 
 

@@ -177,7 +177,7 @@ def test_triggers_of_another_device_go_with_their_rows(home: Path, tmp_path: Pat
             np.testing.assert_allclose(one.deployed, deployed, atol=1e-6)  # type: ignore[arg-type]
 
 
-def test_the_likeliest_preprocessing_is_found_with_the_rows(home: Path, tmp_path: Path) -> None:
+def test_what_feeds_both_models_is_told_with_the_rows(home: Path, tmp_path: Path) -> None:
     alone = Alone(home, fixed := stated_rows(tmp_path / "rows.npz", 8))
     with np.load(home / "seeds.npz") as given:
         images = given["images"]
@@ -186,10 +186,11 @@ def test_the_likeliest_preprocessing_is_found_with_the_rows(home: Path, tmp_path
         for place, image in enumerate(images)
     ]
     np.savez(tmp_path / "seeds.npz", images=images, labels=labels)
-    models = (home / "original.onnx", home / "deployed.onnx")
-    ran = edgeflare("inputs", *models, "seeds.npz", "--fixed-inputs", fixed, home=tmp_path)
-    assert ran.code in (0, 1), ran.both
-    assert "scale=1/255" in ran.out.split("mean=")[0]
+    models = (home / "original.onnx", home / "deployed.onnx", "seeds.npz")
+    flags = ("--fixed-inputs", fixed, "--input", "scale=1/255", "--json")
+    ran = must_run("inputs", *models, *flags, home=tmp_path)
+    assert ran.json["inputs"]["deployed"]["options"] == {"scale": "1/255"}
+    assert ran.json["ruled_out"]["accuracy"]["original"] == 1
 
 
 def drifting(path: Path, points: int | None, drift: float = 0.0) -> Path:

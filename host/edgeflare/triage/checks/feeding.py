@@ -187,13 +187,11 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
     agreement = least_agreement(pair.both[0], given)
     if not pair.corrects(agreement):
         return
-    right = _right_as_fed(pair)
-    is_original = right is not None and right[1] > right[0]
-    if is_original:  # what the labels told of both is the original's alone
+    by_labels = _labels_by_feed(pair)
+    is_original = bool(by_labels) and by_labels["margin"][1] > by_labels["margin"][0]
+    if is_original:  # what the labels by_labels of both is the original's alone
         pair.causes = [cause for cause in pair.causes if cause.what != "of-both"]
-    evidence = {"agreement": agreement, "stated": pair.agreement, **_or_classes(pair)}
-    if right is not None:
-        evidence["right"] = right
+    evidence = {"agreement": agreement, "stated": pair.agreement, **by_labels, **_or_classes(pair)}
     models = (second, first) if is_original else (first, second)
     yield Cause(
         *("preprocessing", "same-tensor", "corrected", CORRECTED, models[1].side),
@@ -211,27 +209,32 @@ def _given_the_other(pair: Pair, model: HostModel, places: Sequence[int]) -> Out
         return None
 
 
-def _right_as_fed(pair: Pair) -> tuple[int, int] | None:
-    """Return on how many labelled seeds the original is right as it is fed, and as the deployed model is.
+def _labels_by_feed(pair: Pair) -> dict[str, tuple[float, float]]:
+    """Return how the original does on labelled seeds as it is fed, and as the deployed model is; {}: no labels.
 
-    None where that decides nothing.
+    `right`: on how many it is right. `margin`: by how much the labelled class is above the others in
+    the mean, which tells more where few answers change.
     """
     classes, labels = pair.classes_at, pair.seeds.labels
     places = [place for place, label in enumerate(labels) if label >= 0][:MOST_LABELLED]
     if classes is None or not places:
-        return None
-    answers = pair.answers(pair.original, None, places)
-    others = _given_the_other(pair, pair.original, places)
-    if answers is None or others is None:
-        return None
-    first, second = (
-        sum(
-            int(scores.argmax()) == labels[place]
-            for scores, place in zip(by_seed(outputs[classes]), places, strict=True)
-        )
-        for outputs in (answers, others)
-    )
-    return None if first == second else (first, second)
+        return {}
+    truth = np.array([labels[place] for place in places])
+    rows = np.arange(len(places))
+    right, margins = [], []
+    for answers in (
+        pair.answers(pair.original, None, places),
+        _given_the_other(pair, pair.original, places),
+    ):
+        scores = None if answers is None else by_seed(answers[classes])
+        if scores is None or not 1 < scores.shape[1] > truth.max():
+            return {}
+        others = scores.copy()
+        others[rows, truth] = -np.inf
+        apart = scores[rows, truth] - others.max(axis=1)
+        right.append(int((apart > 0).sum()))
+        margins.append(float(apart.mean()))
+    return {"right": (right[0], right[1]), "margin": (margins[0], margins[1])}
 
 
 def _adapted(pair: Pair, model: HostModel, place: int) -> list[NDArray[Any]]:
