@@ -183,7 +183,7 @@ def pairs(data: Path, whisper: Path | None, out: Path) -> dict[str, Callable[[],
     if whisper is not None:
         found["Whisper tiny.en"] = lambda: Files(
             *(whisper / "whisper-tiny-en.onnx", whisper / "whisper-tiny-en.int8.onnx"),
-            *(data / "audio" / "speech", {}, {"level": "peak"}),
+            *(data / "audio" / "speech", {}, {"mel_scale": "htk"}),
         )
     return found
 
