@@ -248,7 +248,9 @@ class Pair:
         """Whether a change that brings this agreement makes the pair healthy."""
         needed = self.expected
         if self.reference is not None:
-            needed = max(needed, self.reference - OTHER_TOOLS)
+            # a smaller input doesn't leave a range that cuts off, either: that mends it in part
+            is_cut = any(cause.kind == "calibration" for cause in self.causes)
+            needed = max(needed, self.reference - (2 * MARGIN if is_cut else OTHER_TOOLS))
         return agreement >= needed and agreement - self.agreement >= GAIN
 
     @property

@@ -6,7 +6,7 @@ as something else, or integers that are stored unquantised.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ _PADDING = 114
 """The grey that letterboxes are filled with."""
 _SIGNED = 128
 """How far the codes of uint8 and int8 are apart."""
+
+
+AnySpec = TypeVar("AnySpec", InputSpec, AudioSpec)
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,8 @@ def ways_of(
     """
     partner = partner if type(partner) is type(spec) else spec
     if isinstance(spec, AudioSpec):
-        return _of_audio(spec, cast("AudioSpec", partner)), iter(())
+        of_audio = _of_audio(spec, cast("AudioSpec", partner))
+        return [*of_audio, *(Way(spec, codes=name) for name in CODES if is_integer)], iter(())
     size = next((own for own in sizes if own != spec.upright_size), spec.upright_size)
     specs = dict.fromkeys(
         [*usual_ways(spec, cast("InputSpec", partner), size, placed=placed), *_left_out(spec)]
@@ -238,7 +242,7 @@ def _combined(
                 yield Way(scaling, picture=name)
 
 
-def _left_out(spec: InputSpec) -> Iterator[InputSpec]:
+def _left_out(spec: AnySpec) -> Iterator[AnySpec]:
     """Yield a preprocessing with a part of its normalisation left out, reversed or done twice."""
     scale, mean, std = spec.scale, spec.mean, spec.std
     if any(mean):
@@ -247,15 +251,20 @@ def _left_out(spec: InputSpec) -> Iterator[InputSpec]:
         yield spec._replace(std=(1.0,))
     if len(set(mean)) > 1 or len(set(std)) > 1:
         yield spec._replace(mean=mean[::-1], std=std[::-1])
-    if scale != (1.0, 1.0) or any(mean) or any(part != 1 for part in std):
-        factor = scale[0] / scale[1]
-        size = max(len(mean), len(std))
-        means, stds = np.resize(mean, size), np.resize(std, size)
-        yield spec._replace(
-            scale=(scale[0] ** 2, scale[1] ** 2),
+    size = max(len(mean), len(std))
+    means, stds = np.resize(mean, size), np.resize(std, size)
+    squared = scale[0] ** 2, scale[1] ** 2
+    if scale != (1.0, 1.0):
+        yield spec._replace(scale=squared)
+    # the whole preprocessing twice, and what follows the scale alone
+    for scaling, factor in dict.fromkeys([(squared, scale[0] / scale[1]), (scale, 1.0)]):
+        twice = spec._replace(
+            scale=scaling,
             mean=tuple(map(float, means * factor + means * stds)),
             std=tuple(map(float, stds**2)),
         )
+        if twice != spec:
+            yield twice
 
 
 def _of_audio(spec: AudioSpec, partner: AudioSpec) -> list[Way]:
@@ -275,6 +284,7 @@ def _of_audio(spec: AudioSpec, partner: AudioSpec) -> list[Way]:
         )
         specs += [spec._replace(mel=spec.mel._replace(**change)) for change in changes]
         specs.append(spec._replace(axes=_OTHER_AXES[spec.axes]))
+    specs += _left_out(spec)
     peaks: Sequence[str | None] = (None, "maximum", "magnitude")
     specs += [spec._replace(peak=peak) for peak in peaks]
     ways = [

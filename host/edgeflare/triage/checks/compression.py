@@ -103,7 +103,7 @@ def _measure(pair: Pair) -> None:
         pair.reference_same_class = float((tops[0] == tops[1]).mean())
 
 
-_MOST_LEVELS, _FINER, _STEP = 8, 20, 0.25
+_MOST_LEVELS, _FINER, _STEP, _STEPS = 8, 20, 0.25, 2.0
 _CHANNELS = (2, 128)
 _SHARE = 1 / 3
 """So many channels are coarse: a healthy detector has 19 of 85, of rare classes; faults 10 of 14, 52 of 85."""
@@ -158,7 +158,8 @@ def _coarse_channels(
         step, width = float(np.diff(levels).min(initial=np.inf)), float(np.ptp(fine))
         if len(levels) == 1:
             step = scale
-        if step >= _STEP * width > 0:
+        is_rounding = float(np.abs(coarsely - fine).max()) <= _STEPS * step
+        if is_rounding and step >= _STEP * width > 0:
             coarse.append((channel, len(levels), step))
     if len(coarse) < _SHARE * count:
         return None

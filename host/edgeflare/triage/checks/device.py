@@ -109,7 +109,8 @@ def device_feeds(pair: Pair) -> Iterator[Cause]:
         best is not None
         and len(tried) > 1
         and best.agreement >= max(LIKE, stated + GAIN)
-        and best.agreement >= tried[1].agreement + GAIN
+        # no other way is near, or the gain is more than other kernels could make up for
+        and best.agreement >= min(tried[1].agreement + GAIN, stated + 2 * GAIN)
     ):
         yield fed_otherwise(pair, best, MOST_LIKE, "device", evidence, tried[1:])
     else:

@@ -182,9 +182,12 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
     if len(first.inputs) != len(second.inputs) or fed_alike(pair):
         return
     given = _given_the_other(pair, second, pair.places)
-    if given is None:
-        return
-    agreement = least_agreement(pair.both[0], given)
+    # integers may not hold what the original is fed, and the original always holds what they are
+    also = _given_the_other(pair, first, pair.places)
+    agreement = max(
+        -np.inf if given is None else least_agreement(pair.both[0], given),
+        -np.inf if also is None else least_agreement(also, pair.both[1]),
+    )
     if not pair.corrects(agreement):
         return
     by_labels = _labels_by_feed(pair)

@@ -127,7 +127,11 @@ def _judged(
         yield _for_both(pair, better[0], strength, evidence)
     elif hints and right < 0.95 and not (right < _WRONG and renumbered > hints[0].right):
         yield _for_both(pair, hints[0], REMARK, evidence)
-    elif right < _WRONG and "renumbered" in evidence and renumbered > _RENUMBERED:
+    elif renumbered > _RENUMBERED and (
+        (right < _WRONG and "renumbered" in evidence)
+        or (is_filled and _are_exchanged(confusion, rows, columns))
+    ):
+        evidence["renumbered"] = renumbered
         pair.ruled_out.pop("labels", None)
         seen = set(truth.tolist())
         moved = {
@@ -146,6 +150,22 @@ def _judged(
             evidence=evidence,
             gain=10,
         )
+
+
+def _are_exchanged(
+    confusion: NDArray[np.float64], rows: NDArray[np.int_], columns: NDArray[np.int_]
+) -> bool:
+    """Whether the seeds of some classes are taken for those of others altogether, as in an exchanged list."""
+    moved = rows != columns
+    counts = confusion[rows[moved]].sum(axis=1)
+    stated = confusion[rows[moved], rows[moved]].sum()
+    renumbered = confusion[rows[moved], columns[moved]].sum()
+    labelled = counts.sum()
+    return bool(
+        labelled >= 2 * _FOR_EACH_CLASS
+        and stated <= _NO_CLASSES * labelled
+        and renumbered >= _RENUMBERED * labelled
+    )
 
 
 def _for_both(pair: Pair, best: WonWay, strength: float, evidence: Mapping[str, object]) -> Cause:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors.graph import ROUNDING, Grid, ModelStructure, Operator
-from edgeflare.triage.agreement import by_seed, decibels
+from edgeflare.triage.agreement import OTHER_TOOLS, by_seed, decibels
 from edgeflare.triage.cause import BLUNT, CUT_OFF, LOCATED, REMARK, Cause
-from edgeflare.triage.pair import Pair
+from edgeflare.triage.pair import LOSSY, Pair
 from edgeflare.triage.traced import WORST, Traced, best_matches, traced
 
 _SEEDS, _WORST_SEEDS = 4, 2
@@ -37,6 +37,10 @@ _UNLIKE = (
     "argmax",
     "softmax",
     "max",
+    "argmin",
+    "min",
+    "relu",
+    "clip",
     "mean",
     "average",
     "sum",
@@ -46,7 +50,7 @@ _UNLIKE = (
 )
 """Parts of the names of operators none of which does what another does."""
 _OTHERWISE = ("differ", "other-order", "unrelated")
-_AVERAGES = {"average": "mean", "avg": "mean"}
+_SAME = {"average": "mean", "avg": "mean", "clip": "relu"}
 _NEUTRAL = {"pads": 0, "strides": 1, "dilations": 1, "output_padding": 0}
 _MOST_AXES = 5
 _DEPTH = 5
@@ -102,6 +106,11 @@ def layers(pair: Pair) -> Iterator[Cause]:
         pair.ruled_out["layers"] = {"inputs": compared.first, "compared": len(compared.falls)}
         return
     hit, is_sharp, is_hard = _culprit(compared.falls, pair.number_format)
+    if hit is None and pair.reference is not None and pair.agreement < pair.reference - OTHER_TOOLS:
+        # so much is lost that a blunt fall tells more than none, where integers cut off
+        largest = max(compared.falls, key=lambda drop: drop.fall)
+        if largest.fall >= _FALL and _unlike_range(first, second, compared, largest.operator):
+            hit = largest
     if hit is None:
         largest = max(compared.falls, key=lambda drop: drop.fall)
         pair.ruled_out["layers"] = {"largest": largest.fall, "at": largest.operator.name}
@@ -274,7 +283,10 @@ def _cause(
         kind, strength = "compression", LOCATED if is_sharp else BLUNT
     # healthy by itself: what rounding may cost is told apart from a fault
     slight = pair.is_slightly_off or (
-        pair.number_format == "int8" and not pair.is_off and not is_sharp
+        pair.number_format == "int8"
+        and not pair.is_off
+        and not is_sharp
+        and pair.agreement >= LOSSY
     )
     return Cause(
         kind if not slight or kind != "conversion" else "compression",  # type: ignore[arg-type]
@@ -320,13 +332,14 @@ def _is_otherwise(operator: Operator, evidence: Mapping[str, Any]) -> bool:
     if evidence.get("attributes") or evidence.get("weights") in _OTHERWISE:
         return True
     does = [_what_it_does(kind) for kind in (operator.kind, evidence.get("original", ""))]
-    return all(does) and does[0] != does[1]
+    is_told = all(does) or (does[0] == "instancenorm" and "original" in evidence)
+    return is_told and does[0] != does[1]
 
 
 def _what_it_does(kind: str) -> str:
     plain = kind.lower().replace("_", "")
-    part = next((part for part in (*_UNLIKE, *_AVERAGES) if part in plain), "")
-    return _AVERAGES.get(part, part)
+    part = next((part for part in (*_UNLIKE, *_SAME) if part in plain), "")
+    return _SAME.get(part, part)
 
 
 def _unlike_range(
