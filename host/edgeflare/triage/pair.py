@@ -232,8 +232,14 @@ class Pair:
             agreement < self.expected
             or (is_lossy and self.number_format != "float32")
             or self.lost_accuracy >= LOST_ACCURACY
+            or (self.on_device is None and self.loses_much)
             or any(cause.kind == "constant" for cause in self.causes)
         )
+
+    @property
+    def loses_much(self) -> bool:
+        """Whether the pair is further below a fresh int8 copy than healthy files of other tool chains are."""
+        return self.reference is not None and self.agreement < self.reference - OTHER_TOOLS
 
     @property
     def is_slightly_off(self) -> bool:

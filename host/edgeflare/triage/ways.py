@@ -54,12 +54,11 @@ class Way:
         make = CODES[self.codes]
         limits = np.iinfo(info.dtype)
         plain = spec._replace(dtype="float32", quantization=None)
-        if make is None:  # the pixels themselves
-            raw = plain._replace(scale=(1.0, 1.0), mean=(0.0,), std=(1.0,))
-            codes = prepare(sample, raw)
-        else:
-            codes = make(prepare(sample, spec).astype(np.int64), prepare(sample, plain))
-        return np.clip(np.rint(codes), limits.min, limits.max).astype(info.dtype)
+        if self.codes in _OF_PIXELS:
+            plain = plain._replace(scale=(1.0, 1.0), mean=(0.0,), std=(1.0,))
+        codes = make(prepare(sample, spec).astype(np.int64), prepare(sample, plain))
+        rounded: NDArray[Any] = np.clip(np.rint(codes), limits.min, limits.max).astype(info.dtype)
+        return rounded
 
     def options(self, stated: Spec) -> Mapping[str, str]:
         """Return what `--input` then states otherwise; empty where no statement has this way."""
@@ -174,13 +173,15 @@ def _shifted(codes: NDArray[np.int64], real: NDArray[Any]) -> NDArray[np.int64]:
     return codes + _SIGNED - 2 * _SIGNED * (codes >= 0)
 
 
-CODES: Mapping[str, Callable[[NDArray[np.int64], NDArray[Any]], NDArray[Any]] | None] = {
-    "pixels": None,
-    "pixels-128": lambda _, real: real - _SIGNED,
+CODES: Mapping[str, Callable[[NDArray[np.int64], NDArray[Any]], NDArray[Any]]] = {
+    "pixels": lambda _, pixels: pixels,
+    "pixels-128": lambda _, pixels: pixels - _SIGNED,
     "values": lambda _, real: real,
     "shifted": _shifted,
 }
 """What an integer input is given: pixels or values unquantised, or codes of the other signedness."""
+_OF_PIXELS = ("pixels", "pixels-128")
+"""Those that are made of samples before their scale, mean and deviation."""
 
 
 def ways_of(

@@ -146,8 +146,11 @@ def _fed_rightly(evidence: _Evidence) -> str:
     )
     if (own < others) == (evidence["margin"][0] < evidence["margin"][1]) and own != others:
         return text
-    return text + ", and its labelled class is {:.3g} and {:.3g} above the others".format(
-        *evidence["margin"]
+    return (
+        text
+        + ", and its labelled class is {:.3g} and {:.3g} deviations above the others".format(
+            *evidence["margin"]
+        )
     )
 
 

@@ -118,8 +118,12 @@ def output_scale(pair: Pair) -> Iterator[Cause]:
         deployed = in_shape_of(stored, original)
         if original.shape != deployed.shape or original.ndim < 3:
             continue
-        # which axis has the channels isn't known: rows of another axis have all channels' levels
+        # which axis has the channels isn't known: it is the shortest, and rows of another one have all
+        # channels' levels, or are anchors of which many are never sure of anything
+        shortest = min(size for size in (*original.shape[1:], _CHANNELS[1]) if size > 1)
         for axis in range(1, original.ndim):
+            if original.shape[axis] > shortest:
+                continue
             if _CHANNELS[0] <= original.shape[axis] <= _CHANNELS[1]:
                 name = pair.deployed.outputs[place if order is None else order[place]].name
                 evidence = _coarse_channels(original, deployed, axis, _step_of(pair, name))
@@ -155,9 +159,9 @@ def _coarse_channels(
         # a channel that is constant in the original has few values as well, and is no fault
         if len(levels) > _MOST_LEVELS or finer <= _FINER * len(levels):
             continue
-        step, width = float(np.diff(levels).min(initial=np.inf)), float(np.ptp(fine))
-        if len(levels) == 1:
-            step = scale
+        # where the integers aren't known, few values of a rare class look like it, unless many channels do
+        step = scale or float(np.diff(levels).min(initial=0))
+        width = float(np.ptp(fine))
         is_rounding = float(np.abs(coarsely - fine).max()) <= _STEPS * step
         if is_rounding and step >= _STEP * width > 0:
             coarse.append((channel, len(levels), step))

@@ -28,6 +28,7 @@ _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 """Seeds on which all ways are tried, and how many of the best ways are tried on all."""
 SEEDS = 16
 MOST_LABELLED = 120
+_FEWEST_MORE = 3
 _ALIKE, _NAMED = 3.0, 4
 _PARTLY = 3.0
 _CUT_OFF, _LARGE_PART, _USED = 0.005, 0.05, 0.12
@@ -191,7 +192,7 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
     if not pair.corrects(agreement):
         return
     by_labels = _labels_by_feed(pair)
-    is_original = bool(by_labels) and by_labels["margin"][1] > by_labels["margin"][0]
+    is_original = _is_original_fed_wrongly(by_labels)
     if is_original:  # what the labels by_labels of both is the original's alone
         pair.causes = [cause for cause in pair.causes if cause.what != "of-both"]
     evidence = {"agreement": agreement, "stated": pair.agreement, **by_labels, **_or_classes(pair)}
@@ -202,6 +203,14 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
         change=Way(models[0].spec).change(models[1].spec),
         gain=agreement - pair.agreement,
     )
+
+
+def _is_original_fed_wrongly(by_labels: Mapping[str, tuple[float, float]]) -> bool:
+    """Whether the labels speak for the deployed model's feed; by the margins where the answers don't tell."""
+    if not by_labels:
+        return False
+    (own, others), margins = by_labels["right"], by_labels["margin"]
+    return others > own if abs(others - own) >= _FEWEST_MORE else margins[1] > margins[0]
 
 
 def _given_the_other(pair: Pair, model: HostModel, places: Sequence[int]) -> Outputs | None:
@@ -216,7 +225,7 @@ def _labels_by_feed(pair: Pair) -> dict[str, tuple[float, float]]:
     """Return how the original does on labelled seeds as it is fed, and as the deployed model is; {}: no labels.
 
     `right`: on how many it is right. `margin`: by how much the labelled class is above the others in
-    the mean, which tells more where few answers change.
+    the mean, in deviations of the scores, which tells more where few answers change.
     """
     classes, labels = pair.classes_at, pair.seeds.labels
     places = [place for place, label in enumerate(labels) if label >= 0][:MOST_LABELLED]
@@ -236,7 +245,7 @@ def _labels_by_feed(pair: Pair) -> dict[str, tuple[float, float]]:
         others[rows, truth] = -np.inf
         apart = scores[rows, truth] - others.max(axis=1)
         right.append(int((apart > 0).sum()))
-        margins.append(float(apart.mean()))
+        margins.append(float(apart.mean() / (scores.std() + 1e-30)))
     return {"right": (right[0], right[1]), "margin": (margins[0], margins[1])}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edgeflare.errors import ModelError
 from edgeflare.models.tensors.graph import ROUNDING, Grid, ModelStructure, Operator
-from edgeflare.triage.agreement import OTHER_TOOLS, by_seed, decibels
+from edgeflare.triage.agreement import by_seed, decibels
 from edgeflare.triage.cause import BLUNT, CUT_OFF, LOCATED, REMARK, Cause
 from edgeflare.triage.pair import LOSSY, Pair
 from edgeflare.triage.traced import WORST, Traced, best_matches, traced
@@ -26,7 +26,7 @@ _FALL, _BELOW, _SHARP, _SHARP_BELOW, _HARD, _HARD_FROM = 8.0, 25.0, 15.0, 12.0, 
 _RECOVERED = 6.0
 _SAME_INPUT = {"float32": 50.0}
 _SAME_INPUT_ELSE = 10.0
-_CUT = 0.02
+_CUT, _CUT_WHERE_LOST = 0.02, 0.001
 _USED = 0.12
 """Where what the original has takes a smaller part of the integers, three of their bits are lost."""
 _SAME_NUMBERS, _OTHER_WEIGHTS, _OTHER_ROUNDED, _WEIGHTS_OF = 30.0, 60.0, 40.0, 20.0
@@ -50,6 +50,8 @@ _UNLIKE = (
 )
 """Parts of the names of operators none of which does what another does."""
 _OTHERWISE = ("differ", "other-order", "unrelated")
+_ADDED = ("instancenorm", "min")
+"""What no converter adds by itself, whatever the original has there."""
 _SAME = {"average": "mean", "avg": "mean", "clip": "relu"}
 _NEUTRAL = {"pads": 0, "strides": 1, "dilations": 1, "output_padding": 0}
 _MOST_AXES = 5
@@ -106,10 +108,12 @@ def layers(pair: Pair) -> Iterator[Cause]:
         pair.ruled_out["layers"] = {"inputs": compared.first, "compared": len(compared.falls)}
         return
     hit, is_sharp, is_hard = _culprit(compared.falls, pair.number_format)
-    if hit is None and pair.reference is not None and pair.agreement < pair.reference - OTHER_TOOLS:
+    if hit is None and pair.loses_much:
         # so much is lost that a blunt fall tells more than none, where integers cut off
         largest = max(compared.falls, key=lambda drop: drop.fall)
-        if largest.fall >= _FALL and _unlike_range(first, second, compared, largest.operator):
+        if largest.fall >= _FALL and _unlike_range(
+            first, second, compared, largest.operator, _CUT_WHERE_LOST
+        ):
             hit = largest
     if hit is None:
         largest = max(compared.falls, key=lambda drop: drop.fall)
@@ -271,7 +275,8 @@ def _cause(
     )
     # integers are calibrated on what the faulty operator computes: they don't hold the original's values
     is_otherwise = is_conversion and _is_otherwise(operator, there)
-    cut = None if is_otherwise else _unlike_range(first, second, compared, operator)
+    share = _CUT_WHERE_LOST if pair.loses_much else _CUT
+    cut = None if is_otherwise else _unlike_range(first, second, compared, operator, share)
     evidence |= there if cut is None else cut
     if there.get("weights") == "unrelated" and is_conversion:
         kind, strength = "another-model", LOCATED
@@ -332,7 +337,7 @@ def _is_otherwise(operator: Operator, evidence: Mapping[str, Any]) -> bool:
     if evidence.get("attributes") or evidence.get("weights") in _OTHERWISE:
         return True
     does = [_what_it_does(kind) for kind in (operator.kind, evidence.get("original", ""))]
-    is_told = all(does) or (does[0] == "instancenorm" and "original" in evidence)
+    is_told = all(does) or (does[0] in _ADDED and "original" in evidence)
     return is_told and does[0] != does[1]
 
 
@@ -343,7 +348,11 @@ def _what_it_does(kind: str) -> str:
 
 
 def _unlike_range(
-    first: ModelStructure, second: ModelStructure, compared: Layers, operator: Operator
+    first: ModelStructure,
+    second: ModelStructure,
+    compared: Layers,
+    operator: Operator,
+    least_share: float = _CUT,
 ) -> dict[str, Any] | None:
     """Return that the integers of a tensor there can't hold what the original has, or few of them do."""
     for name in (*operator.outputs, *operator.inputs):
@@ -353,8 +362,6 @@ def _unlike_range(
         if grid is None or partner is None or partner not in compared.original:
             continue
         least, largest = grid.range
-        if _is_bounded(first, compared, partner, largest + grid.scale):
-            continue
         values = np.concatenate(compared.original[partner].orders[0])
         if least >= -grid.scale:  # a ReLU may live in the range
             above = values[values > 0]
@@ -364,7 +371,8 @@ def _unlike_range(
             share = float(outside.mean())
         low, high = compared.original[partner].bounds
         evidence = {"range": (least, largest), "original_range": (low, high)}
-        if share > _CUT:
+        is_bounded = _is_bounded(first, compared, partner, largest + grid.scale)
+        if share > least_share and not is_bounded:
             return {**evidence, "cut_off": share}
         used = (max(high, 0.0) - min(low, 0.0)) / (largest - least)
         if used < _USED:
@@ -409,9 +417,7 @@ def _original_there(
         if source in compared.matches and compared.matches[source][0] >= hit.before - 3:
             partner = compared.matches[source][1]
             break
-    if partner is None:
-        return {}
-    near, following = {partner}, []
+    near, following = set() if partner is None else {partner}, []
     for candidate in first.operators:
         if near & set(candidate.inputs):
             if (
@@ -425,7 +431,8 @@ def _original_there(
     alike = [
         candidate for candidate in following if _family(candidate.kind) == _family(operator.kind)
     ]
-    there = next(iter([*alike, *following]), None)
+    named = [step for step in first.operators if step.name == operator.name]
+    there = next(iter([*alike, *following, *named]), None)
     if there is None:
         return {}
     evidence: dict[str, Any] = {"original": there.kind, "original_name": there.name}
