@@ -183,4 +183,9 @@ def check_same_classes(original: int, deployed: int) -> None:
         raise ModelError(
             f"the original model has {original} classes and the deployed model {deployed}: they "
             "are not two versions of one model"
+            + (
+                "; one class more may be the background: export both with the same classes"
+                if abs(original - deployed) == 1
+                else ""
+            )
         )

@@ -33,7 +33,8 @@ _POOL = 96
 """Number of inputs drawn before each round; those on which the original is sure stay for later."""
 _EXTREMES = 16
 """Most device queries for inputs with extreme values of the features, a quarter of the budget."""
-_EXTREMES_POOL = 384
+_EXTREMES_POOL, _EXTREMES_BYTES = 384, 512 << 20
+"""Number of inputs that they are chosen from, and their bytes: fewer of photographs of 10 MB."""
 _TWICE = 2
 _AT_ONCE = 32
 """Number of inputs that the original is given at a time, and that are in memory."""
@@ -202,7 +203,9 @@ class _PursuitState:
 
     def explore(self) -> Generator[Request, Replies, None]:
         """Ask about inputs that have the extreme values of all features between them."""
-        drawn = yield from self._drawn((), _EXTREMES_POOL, ("drawn",))
+        largest = max(seed.nbytes for seed in self._inputs.seeds)
+        count = max(_EXTREMES, min(_EXTREMES_POOL, _EXTREMES_BYTES // largest))
+        drawn = yield from self._drawn((), count, ("drawn",))
         if not drawn:
             return
         known = np.array([one.features for one in self._answered])

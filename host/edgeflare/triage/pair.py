@@ -121,13 +121,17 @@ class Pair:
         return self.original, self.deployed
 
     @cached_property
-    def most_seeds(self) -> int:
-        """How many seeds are compared at most: 24, and 8 of large models."""
+    def is_large(self) -> bool:
+        """Whether both files together, or an input, are so large that less is asked."""
         models = self.models[: 1 if self.is_recorded else 2]
         size = sum(model.file.path.stat().st_size for model in models)
         values = max(sum(tensor.size for tensor in self.tensors(model, 0)) for model in models)
-        is_large = size > _LARGE_BYTES or values > _LARGE_INPUT
-        return FEWEST_SEEDS if is_large else MOST_SEEDS
+        return size > _LARGE_BYTES or values > _LARGE_INPUT
+
+    @property
+    def most_seeds(self) -> int:
+        """How many seeds are compared at most: 24, and 8 of large models."""
+        return FEWEST_SEEDS if self.is_large else MOST_SEEDS
 
     @cached_property
     def places(self) -> list[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 SEEDS = 16
 MOST_LABELLED = 120
 _FEWEST_MORE = 3
+_COMBINED_OF_LARGE = 32
+"""Combined ways of large models: a detector of 640 x 640 takes half a second for each answer."""
 _ALIKE, _NAMED = 3.0, 4
 _PARTLY = 3.0
 _CUT_OFF, _LARGE_PART, _USED = 0.005, 0.05, 0.12
@@ -74,13 +77,15 @@ def screened(
 def ways_for(pair: Pair, model: HostModel) -> tuple[list[Way], Iterator[Way]]:
     """Return the ways for the seeds to enter a model of the pair, as `ways_of` does."""
     other = pair.original if model is pair.deployed else pair.deployed
-    return ways_of(
+    single, combined = ways_of(
         model.spec,
         other.spec,
         pair.sizes,
         is_integer=model.spec.quantization is not None,
         placed=model.parts == 1,
     )
+    # the usual scalings come first
+    return single, islice(combined, _COMBINED_OF_LARGE if pair.is_large else None)
 
 
 def fed_otherwise(
