@@ -62,6 +62,7 @@ HEAVY = (
     *("resize", "upsample", "argmax", "topk", "concat", "gather", "addmm", "linear", "bmm"),
 )
 """Parts of the names of operators that are no mere scaling or moving: behind them nothing is excused."""
+_JOINING = ("Add", "Concat", "Mul", "ADD", "CONCATENATION", "MUL")
 _MOVING = (
     *("reshape", "flatten", "transpose", "squeeze", "quantize", "identity", "dropout", "cast"),
     *("pad", "getitem", "permute", "view"),
@@ -282,6 +283,9 @@ def _cause(
         kind, strength = "another-model", LOCATED
     elif cut is not None:
         kind, strength = "calibration", CUT_OFF
+    elif is_sharp and operator.kind in ROUNDING and there.get("original") in _JOINING:
+        # rounding alone costs less, where the range fits: what the original joins isn't joined here
+        kind, strength = "conversion", LOCATED
     elif is_conversion:
         kind, strength = "conversion", LOCATED if is_sharp else BLUNT
     else:
@@ -447,6 +451,13 @@ def _original_there(
     return evidence | _weights_there(pair, first, second, there, operator)
 
 
+def _have_one_layout(first: Operator, second: Operator) -> bool:
+    """Whether both keep weights in one order of axes, as one operator of one format does."""
+    kinds = {first.kind, second.kind}
+    turned = [bool(operator.attributes.get("transB")) for operator in (first, second)]
+    return (len(kinds) == 1 or kinds == {"Gemm", "MatMul"}) and turned[0] == turned[1]
+
+
 def _are_equal(name: str, first: Any, second: Any) -> bool:
     """Whether an attribute says the same; of ONNX's lists one that is left out says what changes nothing."""
     if (first is None or second is None) and name in _NEUTRAL:
@@ -484,12 +495,7 @@ def _weights_there(
     if fit is None:
         return {}
     is_float = pair.number_format == "float32"
-    turns = "transB"
-    if (
-        there.kind == operator.kind
-        and originals[0].shape == deployed[0].shape
-        and there.attributes.get(turns) == operator.attributes.get(turns)
-    ):  # one format has one order of axes
+    if originals[0].shape == deployed[0].shape and _have_one_layout(there, operator):
         stated = min(120.0, _ratio(originals[0], deployed[0]))
         if stated < _UNLIKE_WEIGHTS <= fit[0]:
             return {"weights": "other-order"}
