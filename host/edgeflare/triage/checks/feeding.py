@@ -198,7 +198,7 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
         return
     by_labels = _labels_by_feed(pair)
     is_original = _is_original_fed_wrongly(by_labels)
-    if is_original:  # what the labels by_labels of both is the original's alone
+    if is_original:  # what the labels say of both is the original's alone
         pair.causes = [cause for cause in pair.causes if cause.what != "of-both"]
     evidence = {"agreement": agreement, "stated": pair.agreement, **by_labels, **_or_classes(pair)}
     models = (second, first) if is_original else (first, second)
@@ -246,7 +246,7 @@ def _labels_by_feed(pair: Pair) -> dict[str, tuple[float, float]]:
         _given_the_other(pair, pair.original, places),
     ):
         scores = None if answers is None else by_seed(answers[classes])
-        if scores is None or not 1 < scores.shape[1] > truth.max():
+        if scores is None or not 1 < scores.shape[1] > truth.max() or not np.isfinite(scores).all():
             return {}
         others = scores.copy()
         others[rows, truth] = -np.inf
