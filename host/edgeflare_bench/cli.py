@@ -176,6 +176,7 @@ def run(settings: RunSettings, json: Json = False) -> None:
             "--no-gradients": None if settings.gradients else True,
             **dict.fromkeys(stated.flags.values(), 1),
         }
+        # draws and seeds are fixed, so that two runs answer about the same faults
         _check_unused(unused, "the suite everyday has its own seeds and runs on this host")
         _run_planted(
             suite,

@@ -12,6 +12,7 @@ from edgeflare_agent.image_spec import TensorInfo
 from edgeflare_agent.preprocess import prepare
 from edgeflare_bench.everyday.planted import deployed_as
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair, input_spec
+from edgeflare_bench.everyday.tasks import CLASSIFICATION
 from edgeflare_bench.faults.originals import observe
 
 CLASSES, SIDE = 5, 16
@@ -75,7 +76,7 @@ def small_everyday(folder: Path) -> EverydayOriginal:
     onnx.save_model(model, folder / "small.onnx")
     return EverydayOriginal(
         *("small", model, folder / "small.onnx", samples, labels, INPUT),
-        *("classification", inputs[64:]),
+        *(CLASSIFICATION, inputs[64:]),
     )
 
 

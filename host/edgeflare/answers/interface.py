@@ -57,6 +57,11 @@ class ModelOutputs(NamedTuple):
         return picture_size(self.spec, self.parts)
 
     @property
+    def image_spec(self) -> InputSpec | None:
+        """How images enter it; None: it takes audio, or that is not known."""
+        return of_images(self.spec)
+
+    @property
     def named(self) -> Sequence[TensorInfo]:
         """The output that is named, or all of them. Raises ModelError where it has none of this name."""
         name = self.config.output_name
@@ -143,6 +148,16 @@ class ModelInterface(NamedTuple):
         return picture_size(self.spec, self.parts)
 
     @property
+    def image_spec(self) -> InputSpec | None:
+        """How images enter it; None: it takes audio."""
+        return of_images(self.spec)
+
+    @property
+    def label_count(self) -> int:
+        """The number of the classes of which a label names one; 0: its answers have none."""
+        return self.classes if self.kind.has_classes else 0
+
+    @property
     def parts(self) -> int:
         """The number of the inputs that samples become."""
         return 1 if self.chosen is None else self.chosen.given.parts
@@ -158,9 +173,15 @@ class ModelInterface(NamedTuple):
         return reader
 
 
-def picture_size(spec: Spec, parts: int) -> tuple[int, int]:
+def of_images(spec: Spec | None) -> InputSpec | None:
+    """Return how images enter a model; None: it takes audio, or that is not known."""
+    return spec if isinstance(spec, InputSpec) else None
+
+
+def picture_size(spec: Spec | None, parts: int) -> tuple[int, int]:
     """Return the height and width of each of so many pictures beside each other, (0, 0) of audio."""
-    return (spec.size[0], spec.size[1] // parts) if isinstance(spec, InputSpec) else (0, 0)
+    images = of_images(spec)
+    return (0, 0) if images is None else (images.size[0], images.size[1] // parts)
 
 
 def plain_interfaces(

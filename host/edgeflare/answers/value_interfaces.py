@@ -11,7 +11,7 @@ from edgeflare.answers.value_outputs import load_gallery
 from edgeflare.answers.values import DEFAULT_MEASURES, VALUES, ValuesConfig
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.types import Task
-from edgeflare_agent.image_spec import InputSpec, TensorInfo
+from edgeflare_agent.image_spec import TensorInfo
 
 _Shape = tuple[int | None, ...]
 
@@ -146,7 +146,7 @@ def _channel_axis(
     the deployed model's shape, has at its other end; else that of the input's layout. Raises
     UsageError where the stated one is none of this output.
     """
-    shape, spec = _shape(output), model.spec
+    shape, images = _shape(output), model.image_spec
     if _are_labels(output):
         return None
     if stated is not None and (stated >= len(shape) or len(shape) < 3):
@@ -164,9 +164,9 @@ def _channel_axis(
         if moved is not None:
             return -1 if moved[0] == 0 else 0
     size = model.size
-    if isinstance(spec, InputSpec) and (shape[-2:] == size) != (shape[:2] == size):
+    if images is not None and (shape[-2:] == size) != (shape[:2] == size):
         return 0 if shape[-2:] == size else -1
-    return -1 if isinstance(spec, InputSpec) and spec.layout == "HWC" else 0
+    return -1 if images is not None and images.layout == "HWC" else 0
 
 
 def _other_layout(ours: _Shape, theirs: _Shape) -> tuple[int, int] | None:

@@ -42,7 +42,7 @@ from edgeflare.devices import Device, runtime_for
 from edgeflare.devices.inventory import BUILT_IN_TRANSPORTS, find_inventory
 from edgeflare.devices.runtimes import BUILT_IN as RUNTIMES
 from edgeflare.errors import PreflightError, UsageError
-from edgeflare.models import InputSpec, OriginalModel
+from edgeflare.models import OriginalModel
 from edgeflare.seeds import SeedSource
 from edgeflare.seeds.class_names import read_class_names
 from edgeflare.store import CampaignLock, Store, campaign_text, folder_at
@@ -150,7 +150,7 @@ def start(
             config, sides = resolved_pair(config, original, fleet, with_labels)
             if source is not None:
                 check_priority(config, sides)
-                is_audio = not isinstance(sides[0].spec, InputSpec)
+                is_audio = sides[0].image_spec is None
                 check_search_options(config, sides[0].task, audio=is_audio)
             search = _with_probe(config.search, original)
             if after is not None:

@@ -115,6 +115,7 @@ def operators_at(structure: ModelStructure, name: str, channels: int) -> FirstOp
     changing: list[str] = []
     data, integers = None, None
     while True:
+        # where two read a value, what one of them makes of it isn't what all of the network sees
         readers = [
             operator
             for operator in structure.operators
@@ -126,6 +127,7 @@ def operators_at(structure: ModelStructure, name: str, channels: int) -> FirstOp
         operator = readers[0]
         if kind == "round":
             grid = structure.grids.get(operator.outputs[0]) or structure.grids.get(tensor)
+            # behind a change the grid's range would be that of changed values
             if grid is not None and not kinds:
                 integers = grid.range
         elif kind != "pass":

@@ -49,12 +49,25 @@ _SOURCES = {
 CONTRADICTORY = "what tells it is contradictory: {}"
 BEHIND = "the integers behind an input were calibrated for {}"
 TOLD_BY = "30 labelled seeds (--labels) or the training code tell"
+LABELS_BEYOND = "the labels go up to {}, and the original has {} classes"
+LABELS_FIT_NONE = (
+    "fed in none of {} usual ways the original is right on half of {} labelled seeds: look at the labels; "
+    "the training code tells how it is fed"
+)
+LABELS_TIED = "{} labelled seeds don't tell these apart: {}; the training code tells"
+LABELS_RIGHT = "{} of {} right"
 _UNUSABLE = {
     "syntax": "{} can't be parsed, and was not used",
     "values": "{} has numbers that no input has, and was not used",
     "channels": "{} has numbers for another count of channels, and was not used",
 }
 INPUT_OF = "input of {}: {} ({})"
+
+
+def few_labels(seeds: int, classes: int) -> str:
+    """Return that so few labelled seeds don't tell how a model is fed, and what does."""
+    few = f"{counted(seeds, 'labelled seed')} of {counted(classes, 'class', 'classes')}"
+    return f"{few} don't tell: 30 of several classes or the training code do"
 
 
 def source_words(source: str, names: Sequence[str]) -> str:

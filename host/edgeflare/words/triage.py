@@ -7,6 +7,7 @@ from edgeflare._internal.text import counted, names_text
 from edgeflare.triage.cause import Cause, Triage
 from edgeflare.words.inputs import pixels_words, source_words
 
+LOOKING = "why the models differ"
 _Evidence = Mapping[str, Any]
 _MANY = 5
 

@@ -182,6 +182,7 @@ def _feeds() -> Iterator[FaultKind]:
             ("preprocessing", "resize-rule") if is_rule else ("preprocessing",)
         )
         is_rare = change in (use.other_resize, use.other_spectrum, use.other_loudness)
+        # these fit few originals: all that do are drawn, so that there are enough of them
         share = 1 if is_rare else 0.25
         for side in sides:
             plant = use.restated(change, side)

@@ -30,7 +30,6 @@ from edgeflare_bench.everyday.evaluation import (
 from edgeflare_bench.everyday.originals import PLANS, examples, open_everyday
 from edgeflare_bench.everyday.pictures import Examples
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
-from edgeflare_bench.everyday.tasks import TASKS
 from edgeflare_bench.everyday.tool_chains import TOOL_CHAINS, ToolChain
 
 HELD_OUT = 400
@@ -77,6 +76,7 @@ def build_healthy(
         held_out = examples(name, "held out", HELD_OUT)
         reached = _reached(original, original.path, held_out)
         for chain in TOOL_CHAINS:
+            # what couldn't be made is recorded as well: a run that goes on doesn't try it again
             for variant in () if chain.missing else chain.variants:
                 pair_name = f"{name}/{chain.name}/{variant}"
                 if pair_name not in done:
@@ -137,7 +137,7 @@ def left_out(folder: Path) -> Mapping[str, Counter[str]]:
 def _reached(original: EverydayOriginal, path: Path, held_out: Examples) -> float:
     """Return how well a file does the original's task, 0 to 1."""
     file = model_file("deployed", path, original.input, given_of(original, path))
-    return TASKS[original.task].measure(answers_of(file, list(held_out.samples)), held_out.truth)
+    return original.task.measure(answers_of(file, list(held_out.samples)), held_out.truth)
 
 
 def _file(of: str, chain: ToolChain, variant: str, folder: Path) -> Path:

@@ -182,7 +182,7 @@ def one_output_scale(original: EverydayOriginal, rng: Generator) -> Planted:
     """
     edit = GraphEdit(original.model)
     output = edit.model.graph.output
-    if original.task != "detection":
+    if not original.task.has_boxes:
         raise Inapplicable("the model has no boxes")
     size = float(rng.choice([64.0, 320.0, 640.0]))
     names = [info.name for info in output]

@@ -21,7 +21,14 @@ from edgeflare_agent.preprocess import prepare
 from edgeflare_bench.everyday.networks import NETWORKS
 from edgeflare_bench.everyday.pictures import CLIP, DATA, RATE, Examples, Truth
 from edgeflare_bench.everyday.records import EverydayOriginal, input_spec
-from edgeflare_bench.everyday.tasks import LOSSES, TASKS
+from edgeflare_bench.everyday.tasks import (
+    CLASSIFICATION,
+    DENSE,
+    DETECTION,
+    EMBEDDING,
+    LOSSES,
+    Task,
+)
 
 SEED = 20_261_130
 _SAMPLES, _CALIBRATION = 64, 256
@@ -63,7 +70,7 @@ class Plan:
     size: int
     shape: tuple[int, ...]
     input: Mapping[str, str]
-    task: str = "classification"
+    task: Task = CLASSIFICATION
     loss: str = "classes"
     steps: int = 450
     rate: float = 3e-3
@@ -97,20 +104,20 @@ PLANS: Mapping[str, Plan] = {
     ),
     "spectrum": Plan("tones", CLIP, (1, 1, 30, 32), _LOG_MEL, is_softmax=True),
     "grid_detector": Plan(
-        *("scenes", 64, (1, 3, 64, 64), _UNIT, "detection", "grid"),
+        *("scenes", 64, (1, 3, 64, 64), _UNIT, DETECTION, "grid"),
         names=("detections",),
         steps=800,
         rate=5e-3,
     ),
     "anchor_detector": Plan(
-        *("scenes", 64, (1, 3, 64, 64), {"mean": "127", "std": "128"}, "detection", "anchors"),
+        *("scenes", 64, (1, 3, 64, 64), {"mean": "127", "std": "128"}, DETECTION, "anchors"),
         names=("boxes", "scores"),
         steps=2000,
         rate=5e-3,
     ),
-    "segmenter": Plan("maps", 48, (1, 3, 48, 48), _UNIT, "dense", names=("map",)),
+    "segmenter": Plan("maps", 48, (1, 3, 48, 48), _UNIT, DENSE, names=("map",)),
     "embedder": Plan(
-        *("shapes", 32, (1, 3, 32, 32), _IMAGENET, "embedding", "embedding"),
+        *("shapes", 32, (1, 3, 32, 32), _IMAGENET, EMBEDDING, "embedding"),
         names=("vector",),
         steps=1500,
     ),
@@ -141,7 +148,7 @@ def open_everyday(name: str, folder: Path) -> EverydayOriginal:
         extras.onnx().load_model(path),
         path,
         list(natural.samples),
-        [int(value) for value in natural.truth] if TASKS[plan.task].kind is SCORES else (),
+        [int(value) for value in natural.truth] if plan.task.kind is SCORES else (),
         plan.input,
         plan.task,
         tensors(name, examples(name, "calibration", _CALIBRATION).samples),

@@ -215,6 +215,7 @@ def tones(rng: Rng, count: int, size: int = CLIP) -> Examples:
             sound = sound * 0.4 + rng.normal(size=size) * 0.35
         elif kind == 5:
             sound = (sound + np.sin(2 * np.pi * hertz * rng.uniform(1.3, 1.8) * time)) / 2
+        # all have a loudness and noise of their own, so that neither tells the class
         noisy = sound * rng.uniform(0.15, 0.6) + rng.normal(size=size) * rng.uniform(0.02, 0.1)
         clips.append(np.clip(noisy, -1, 1).astype(np.float32))
     return Examples(np.stack(clips), kinds)

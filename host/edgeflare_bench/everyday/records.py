@@ -14,7 +14,7 @@ from edgeflare.models import ONE_INPUT, InputOptions, Spec, resolve_input
 from edgeflare.types import Sample
 from edgeflare_agent.configuration.fixed_inputs import GivenInputs
 from edgeflare_agent.image_spec import TensorInfo
-from edgeflare_bench.everyday.tasks import TASKS
+from edgeflare_bench.everyday.tasks import Task
 
 SIGNATURE = "everyday faults"
 
@@ -26,9 +26,8 @@ class EverydayOriginal:
     `model` is an `onnx.ModelProto`, its batch axis fixed to 1; `path` its file. `samples` are 64 images
     (uint8 [H, W, C]) or clips (float32 [N] in -1..1) that it was never trained with, `labels` their
     classes: () where the task has none. `input` is what `--input` states, lists separated by commas;
-    `given`: how a sample becomes several inputs. `task` is "classification", "detection", "dense" or
-    "embedding". `calibration` has natural tensors [M, ...] as the model takes them, of other
-    samples.
+    `given`: how a sample becomes several inputs. `calibration` has natural tensors [M, ...] as the model
+    takes them, of other samples.
     """
 
     name: str
@@ -37,14 +36,14 @@ class EverydayOriginal:
     samples: Sequence[Sample]
     labels: Sequence[int]
     input: Mapping[str, str]
-    task: str
+    task: Task
     calibration: NDArray[np.float32]
     given: GivenInputs = ONE_INPUT
 
     @property
     def kind(self) -> AnswerKind[Any]:
         """The kind of its answers."""
-        return TASKS[self.task].kind
+        return self.task.kind
 
 
 @dataclass(frozen=True)

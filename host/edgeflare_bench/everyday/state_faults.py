@@ -54,6 +54,7 @@ def keeps_state(file: bytes) -> bytes:
         operator("ADD", [output, before], [after], schema.AddOptionsT()),
         operator("ASSIGN_VARIABLE", [handle, output], [], assign),
     ]
+    # The first answer needs a variable that has a value: another graph, called once, sets it to zeros.
     graph.outputs = [after]
     first = schema.SubGraphT()
     first.tensors = [
@@ -66,6 +67,7 @@ def keeps_state(file: bytes) -> bytes:
         operator("ASSIGN_VARIABLE", [0, 1], [], assign),
     ]
     model.subgraphs.append(first)
+    # Interpreters that are asked by a signature would else answer without the state.
     for signature in model.signatureDefs or []:
         for named in signature.outputs:
             named.tensorIndex = after if named.tensorIndex == output else named.tensorIndex

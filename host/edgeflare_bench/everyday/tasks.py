@@ -123,6 +123,7 @@ def _detections(outputs: Outputs, truth: Truth) -> float:
         free = [row for row in objects if row[0] >= 0]
         for kind, box in _boxes([output[place] for output in outputs]):
             predicted += 1
+            # an object counts for one box only: a second box of it is a false one
             for row in free:
                 if row[0] == kind and _overlap(box, row[1:]) >= _OVERLAP:
                     right += 1
@@ -161,16 +162,21 @@ def _overlap(first: NDArray[Any], second: NDArray[Any]) -> float:
 
 
 class Task(NamedTuple):
-    """What an original does: the kind of its answers, and how well a model does it, 0 to 1."""
+    """What an original does: the kind of its answers, and how well a model does it, 0 to 1.
+
+    `has_boxes`: the first output begins with the centres and sizes of boxes. `has_unit_length`: the answer
+    is a vector of length 1. `before_classes`: so many numbers stand before those of the classes, where an
+    output has both.
+    """
 
     kind: AnswerKind[Any]
     measure: Callable[[Outputs, Truth], float]
+    has_boxes: bool = False
+    has_unit_length: bool = False
+    before_classes: int = 0
 
 
-TASKS: Mapping[str, Task] = {
-    "classification": Task(SCORES, _accuracy),
-    "dense": Task(VALUES, _overlap_of_maps),
-    "embedding": Task(VALUES, _nearest),
-    "detection": Task(VALUES, _detections),
-}
-"""The tasks by name."""
+CLASSIFICATION = Task(SCORES, _accuracy)
+DENSE = Task(VALUES, _overlap_of_maps)
+EMBEDDING = Task(VALUES, _nearest, has_unit_length=True)
+DETECTION = Task(VALUES, _detections, has_boxes=True, before_classes=5)

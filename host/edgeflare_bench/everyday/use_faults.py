@@ -331,7 +331,7 @@ def sigmoid_for_softmax(edit: GraphEdit, original: EverydayOriginal, _rng: Gener
 
 
 def _boxes(edit: GraphEdit, original: EverydayOriginal) -> str:
-    if original.task != "detection":
+    if not original.task.has_boxes:
         raise Inapplicable("no boxes")
     return str(edit.model.graph.output[0].name)
 
@@ -394,7 +394,7 @@ def other_units(edit: GraphEdit, _original: EverydayOriginal, rng: Generator) ->
 
 def normalised_length(edit: GraphEdit, original: EverydayOriginal, _rng: Generator) -> Names:
     """A vector whose length was 1 has the length that the layer before gave it."""
-    if original.task != "embedding":
+    if not original.task.has_unit_length:
         raise Inapplicable("no vector")
     name = edit.model.graph.output[0].name
     last = next(node for node in edit.nodes if name in node.output)
@@ -408,7 +408,9 @@ def other_channels(edit: GraphEdit, original: EverydayOriginal, rng: Generator) 
         raise Inapplicable("no channels")
     name = edit.model.graph.output[-1].name
     count = edit.shapes()[name][-1]
-    first = 5 if original.task == "detection" and count > 5 else 0
+    first = original.task.before_classes
+    if count <= first:  # the classes have an output of their own
+        first = 0
     order = [*range(first), *(first + np.roll(np.arange(count - first), int(rng.integers(1, 3))))]
     axis = len(edit.shapes()[name]) - 1
     places = edit.constant(order, np.int64)

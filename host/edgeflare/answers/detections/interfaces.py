@@ -21,7 +21,6 @@ from edgeflare.answers.interface import Comparison, ModelInterface, ModelOutputs
 from edgeflare.answers.outputs import AnswerReader
 from edgeflare.errors import ModelError, UsageError
 from edgeflare.words.answers import boxes_read_as, taken_for_detectors
-from edgeflare_agent.image_spec import InputSpec
 
 
 def detector_format(model: ModelOutputs) -> InferredFormat:
@@ -29,13 +28,14 @@ def detector_format(model: ModelOutputs) -> InferredFormat:
 
     Raises ModelError where nothing tells it, and UsageError for a model that takes no upright image.
     """
-    if not isinstance(model.spec, InputSpec):
+    images = model.image_spec
+    if images is None:
         raise UsageError(
             f"{model.whose} takes audio, and detectors take images: state another --task"
         )
-    if model.spec.orientation != "upright":
+    if images.orientation != "upright":
         raise UsageError(
-            f"{model.whose} turns its input ({model.spec.orientation}), and its boxes with it; give a detector "
+            f"{model.whose} turns its input ({images.orientation}), and its boxes with it; give a detector "
             "that takes upright images"
         )
     if model.parts > 1:
@@ -111,7 +111,7 @@ def detecting_reason(original: ModelOutputs, deployed: ModelOutputs) -> str | No
 
     Raises ModelError as `infer_format`.
     """
-    if not isinstance(original.spec, InputSpec):
+    if original.image_spec is None:
         return None
     configs = original.config, deployed.config
     if any(isinstance(config.decoder, DetectorOptions) for config in configs):

@@ -125,11 +125,11 @@ def unusable_settings(inference: Inference) -> list[str]:
 
 def feed_notice(side: ModelInterface, path: Path) -> str:
     """Return a notice of how a model is fed by what was inferred; "": it is stated, or told as ever."""
-    if side.feed is None or side.feed["source"] in _AS_EVER or not isinstance(side.spec, InputSpec):
+    if side.feed is None or side.feed["source"] in _AS_EVER or side.image_spec is None:
         return ""
     words = source_words(side.feed["source"], side.feed["names"])
     return inputs_words.INPUT_OF.format(
-        path.name, pixels_words(values_text(values_of(side.spec))), words
+        path.name, pixels_words(values_text(values_of(side.image_spec))), words
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeflare._internal.text import counted, percent_text
+from edgeflare._internal.text import percent_text
 from edgeflare.answers.interface import ModelInterface
 from edgeflare.campaign.fleet import Fleet
 from edgeflare.campaign.pair.inputs import chosen_input, inferred_input, seed_rows
@@ -23,6 +23,7 @@ from edgeflare.models.input_metadata import BESIDE, InferredInput
 from edgeflare.models.usual_inputs import usual_ways, values_of, values_text
 from edgeflare.seeds import SeedSource
 from edgeflare.types import Query, SeedInput, with_row
+from edgeflare.words import inputs as inputs_words
 from edgeflare.words.inputs import TOLD_BY, pixels_words
 
 _READ, _MOST, _FEWEST = 1000, 120, 16
@@ -66,7 +67,7 @@ def resolved_pair(
         )
         if side.feed is not None
         and side.feed["source"] in BESIDE
-        and isinstance(spec := side.spec, InputSpec)
+        and (spec := side.image_spec) is not None
     }
     return config.model_copy(update=update), sides
 
@@ -78,11 +79,8 @@ def _undecided_clause(labelled: int, ways: Sequence[tuple[float, InputOptions]])
         for right, options in ways[:_SHOWN]
     )
     more = len(ways) - _SHOWN
-    return (
-        f"{labelled} labelled seeds don't tell these apart: {', '.join(shown)}"
-        + (f", {more} more" if more > 0 else "")
-        + "; the training code tells"
-    )
+    listed = ", ".join(shown) + (f", {more} more" if more > 0 else "")
+    return inputs_words.LABELS_TIED.format(labelled, listed)
 
 
 def feed_by_labels(
@@ -102,7 +100,8 @@ def feed_by_labels(
     except UsageError:
         return None
     side = sides[0]
-    if not isinstance(side.spec, InputSpec) or not side.kind.has_classes or side.classes < 2:
+    spec = side.image_spec
+    if spec is None or side.label_count < 2:
         return None
     seeds = _labelled(source, config.search.seed)
     labels = np.array([seed.label for seed in seeds])
@@ -110,20 +109,19 @@ def feed_by_labels(
         return None
     classes = len(set(labels.tolist()))
     if labels.max() >= side.classes:
-        return f"the labels go up to {labels.max()}, and the original has {side.classes} classes"
+        return inputs_words.LABELS_BEYOND.format(labels.max(), side.classes)
     if len(seeds) < _FEWEST or classes < 2:
-        few = f"{counted(len(seeds), 'labelled seed')} of {counted(classes, 'class', 'classes')}"
-        return f"{few} don't tell: 30 of several classes or the training code do"
+        return inputs_words.few_labels(len(seeds), classes)
     rows = seed_rows(sides, [seed.id for seed in seeds])
     samples = [with_row(seed.sample, rows.get(seed.id)) for seed in seeds]
     size = seeds[0].sample.shape[:2]
     inferences = _inferences(config, original, fleet)
     behind = [inference.behind for inference in inferences if inference.behind is not None]
     hints = [feed.options for feed in (*inferences[0].candidates, *behind)]
-    ways = usual_ways(side.spec, side.spec, (size[0], size[1]), placed=False)
+    ways = usual_ways(spec, spec, (size[0], size[1]), placed=False)
     for options in hints:
         if not any(alike(values_of(way), options) for way in ways):
-            ways.append(_fed_so(side.spec, options))
+            ways.append(_fed_so(spec, options))
     tried = _Tried(original, side, samples, labels)
     undecided = tried.best(ways)
     fitting = undecided
@@ -135,14 +133,11 @@ def feed_by_labels(
             and tried.count(way) >= tried.count(undecided[0]) - 1
         ]
     if not undecided:
-        return (
-            f"fed in none of {len(ways)} usual ways the original is right on half of {len(seeds)} labelled "
-            "seeds: look at the labels; the training code tells how it is fed"
-        )
+        return inputs_words.LABELS_FIT_NONE.format(len(ways), len(seeds))
     if len(fitting) != 1:
         shares = [(tried.count(way) / tried.asked, values_of(way)) for way in undecided]
         return _undecided_clause(tried.asked, shares)
-    told = f"{tried.count(fitting[0])} of {tried.asked} right"
+    told = inputs_words.LABELS_RIGHT.format(tried.count(fitting[0]), tried.asked)
     options = values_of(fitting[0])
     return LabelledFeed(_of_original(config, options), InferredInput("labels", options, (told,)))
 

@@ -329,7 +329,7 @@ class Preflight:
         """Triage the pair, store the result, and tell it; return the first cause."""
         from edgeflare.campaign.pair.triage import triage_campaign  # what is shown needs no models
 
-        self.reporter(Stage(NAME, "why the models differ"))
+        self.reporter(Stage(NAME, triage_words.LOOKING))
         try:
             found = triage_campaign(self.store, self.config)
         except EdgeFlareError as error:

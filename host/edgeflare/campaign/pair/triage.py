@@ -25,7 +25,7 @@ from edgeflare.triage.pair import DeviceAnswers, PairSeeds
 from edgeflare.triage.process import triage_apart
 from edgeflare.triage.ways import is_resized
 from edgeflare.types import Sample
-from edgeflare.words.triage import ANOTHER_FILE
+from edgeflare.words.triage import ANOTHER_FILE, LOOKING
 
 _ON_HOST = {"tensorrt": "onnx"}
 """What runs a device's ``.onnx`` file here, where the device's own runtime can't."""
@@ -63,7 +63,7 @@ def stored_triage(store: Store, config: CampaignConfig, progress: Progress) -> T
     """
     found = store.result(NAME, Triage)
     if found is None:
-        progress(Stage(NAME, "why the models differ"))
+        progress(Stage(NAME, LOOKING))
         found = triage_campaign(store, config)
         store.add_result(NAME, found)
     return found
