@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from edgeflare._internal.text import capitalized, names_text
+from edgeflare.models.tensors import ROUNDING
 from edgeflare.triage.cause import Cause, Triage
 from edgeflare.words.triage import headline, sentence, way_words
 
@@ -75,7 +76,8 @@ def _fed(cause: Cause, change: Mapping[str, Any]) -> str:
         if not change:
             return "state the same input for both models, and run again"
         return f"make the application feed {whose} {way_words(change)}, or mend it"
-    return f"state {flags}, or mend what feeds {whose}, and run again"
+    kept = ", beside what is stated already" if cause.side == "both" else ""
+    return f"state {flags}{kept}, or mend what feeds {whose}, and run again"
 
 
 def _fed_as_original(cause: Cause, change: Mapping[str, Any]) -> str:
@@ -95,9 +97,12 @@ def _without(_: object, change: Mapping[str, Any]) -> str:
 
 
 def _kept_in_float(cause: Cause, _: object) -> str:
-    if cause.names:
+    # of an operator that only rounds, what the original has there is what can be kept
+    names = cause.names[1:] if cause.evidence.get("operator") in ROUNDING else cause.names
+    names = names or cause.names
+    if names:
         return (
-            f"keep {names_text(cause.names)} in float or 16 bits, or quantise per channel, and look "
+            f"keep {names_text(names)} in float or 16 bits, or quantise per channel, and look "
             "at the accuracy"
         )
     return (

@@ -29,8 +29,12 @@ def headline(found: Triage) -> str:
         )
     if found.is_healthy:
         return f"the pair agrees as well as healthy {found.number_format} pairs do ({reached})"
-    if found.agreement >= found.expected:
+    if found.agreement >= found.expected and found.causes:
         return f"the pair agrees ({reached}), but"
+    if found.agreement >= found.expected:
+        return (
+            f"the pair agrees ({reached}), and decides otherwise more often than healthy pairs do"
+        )
     if found.causes and found.causes[0].proof == "corrected":
         return f"the pair differs ({reached}; {wanted}), and one change makes it agree"
     return f"the pair differs more than healthy pairs do ({reached}; {wanted})"
@@ -422,7 +426,12 @@ def ruled_out(found: Triage) -> list[str]:
     if feeds is not None and not found.is_healthy:
         lines.append(
             f"none of {feeds['tried']} ways of feeding brings agreement (best {_db(feeds['best'])}, "
-            f"{feeds['needed']:.0f} needed): what is stated is not refuted"
+            + (
+                f"{feeds['needed']:.0f} needed)"
+                if feeds["best"] is None or feeds["best"] < feeds["needed"]
+                else f"{_db(feeds['stated'])} as stated)"
+            )
+            + ": what is stated is not refuted"
         )
     for name, noun in (
         ("forms", "other forms of the outputs"),
