@@ -2,6 +2,7 @@
 
 import ast
 import json
+import lzma
 import struct
 import zipfile
 import zlib
@@ -39,7 +40,7 @@ BESIDE = tuple(_BESIDE.values())
 """Those that stand in files beside a model's: they may be meant of another file in the folder."""
 _EXPORT_FOLDERS = ("onnx", "tflite")
 """Folders of models whose settings lie one folder above, as Hugging Face has them."""
-_MOST_BYTES = 1 << 20
+_MOST_BYTES, _MOST_ENTRIES = 1 << 20, 64
 """Of a settings file: larger ones are none."""
 _LARGEST = 16384
 """Sides of images are no longer."""
@@ -206,7 +207,9 @@ def _of_unit_range(means: Any, deviations: Any) -> InputOptions | None:
 def _checked(values: Mapping[str, Any]) -> InputOptions:
     """Return options; raise _NonsenseError where numbers are missing, or no deviations of pixels."""
     numbers = [values[name] for name in ("mean", "std") if name in values]
-    if any(len(of) not in (1, 3) for of in numbers) or min(values.get("std", (1,))) <= 0:
+    if any(len(of) not in (1, 3) or not np.isfinite(of).all() for of in numbers):
+        raise _NonsenseError
+    if min(values.get("std", (1,))) <= 0:
         raise _NonsenseError
     try:
         return InputOptions.model_validate(values)
@@ -260,20 +263,20 @@ def packed_metadata(path: Path) -> PackedMetadata:
         inputs = () if table is None else _inputs(table)
     except (OSError, *_DAMAGED):
         inputs = ()
+    entries: dict[str, str] = {}
     try:
         with zipfile.ZipFile(path) as archive:
-            files = [
-                archive.read(entry).decode(errors="replace")
-                for entry in archive.infolist()
-                if entry.file_size <= _MOST_BYTES
-            ]
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
-        files = []
-    entries: dict[str, str] = {}
-    for text in files:
-        packed = _table(text) or _literal(text)
-        if isinstance(packed, dict) and "stride" in packed:
-            entries = {str(key): str(value) for key, value in packed.items()}
+            small = [entry for entry in archive.infolist() if entry.file_size <= _MOST_BYTES]
+            for entry in small[:_MOST_ENTRIES]:
+                text = archive.read(entry).decode(errors="replace")
+                packed = _table(text) or _literal(text)
+                if isinstance(packed, dict) and "stride" in packed:
+                    entries = {str(key): str(value) for key, value in packed.items()}
+    except (
+        *(OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError),
+        *(zlib.error, lzma.LZMAError),
+    ):
+        entries = {}
     return PackedMetadata(inputs, entries)
 
 

@@ -120,7 +120,12 @@ def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
         cause.strength == CORRECTED and cause.gain > 0 and cause.side != "both" for cause in order
     )
     if restored:
-        order = [cause for cause in order if cause.strength >= STANDING or cause.is_remark]
+        # files whose weights were cut up or folded are one model where that change makes them agree
+        order = [
+            cause
+            for cause in order
+            if cause.is_remark or (cause.strength >= STANDING and cause.kind != "another-model")
+        ]
     return tuple(order)
 
 

@@ -236,7 +236,6 @@ class Pair:
             agreement < self.expected
             or (is_lossy and self.number_format != "float32")
             or self.lost_accuracy >= LOST_ACCURACY
-            or (self.on_device is None and self.loses_much)
             or any(cause.kind == "constant" for cause in self.causes)
         )
 

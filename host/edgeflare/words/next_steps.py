@@ -139,10 +139,10 @@ def _first(texts: Iterable[str]) -> str:
 
 
 def _relabelled(_: object, change: Mapping[str, Any]) -> str:
-    pairs = (f"{label} is {number}" for label, number in change.get("classes", {}).items())
+    pairs = (f"{label} is class {number}" for label, number in change.get("classes", {}).items())
     return (
         "label the seeds by the list of classes that was trained with, and compare it with the "
-        f"application's: of these labels class {_first(pairs)} in the models"
+        f"application's: label {_first(pairs)} in the models"
     )
 
 

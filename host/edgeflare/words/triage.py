@@ -139,19 +139,18 @@ def _changing(cause: Cause, evidence: _Evidence) -> str:
 
 def _fed_rightly(evidence: _Evidence) -> str:
     """Which of the two feeds the labels speak for."""
-    if "right" not in evidence:
+    if not evidence.get("right"):
         return ""
     own, others = evidence["right"]
+    stated, as_deployed = evidence["margin"]
     text = (
         f"; the original is right on {own} labelled seeds as it is fed, on {others} as the deployed"
     )
-    if (own < others) == (evidence["margin"][0] < evidence["margin"][1]) and own != others:
+    if (own < others) == (stated < as_deployed) and own != others:
         return text
     return (
-        text
-        + ", and its labelled class is {:.3g} and {:.3g} deviations above the others".format(
-            *evidence["margin"]
-        )
+        f"{text}, and its labelled class is {stated:.3g} deviations above the others as it is fed, "
+        f"{as_deployed:.3g} as the deployed"
     )
 
 
@@ -272,8 +271,8 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"{e['median']:.0f} dB)"
     ),
     ("another-model", "no-kernel-fits"): lambda _, e: (
-        f"none of the {e['kernels']} kernels of the deployed file is like one of the original "
-        f"({e['sized']} have the size of one): another training state, or another model"
+        f"{e.get('lost', e['sized'])} of {counted(e['sized'], 'kernel')} of the deployed file that have "
+        "the size of one of the original are like none: another training state, or another model"
     ),
     ("", "layer"): _layer,
     ("", "slight"): _layer,
@@ -291,8 +290,8 @@ _SENTENCES: Mapping[tuple[str, str], _Make] = {
         f"is fed {e['fed'][0]:.4g} to {e['fed'][1]:.4g}: {e['used']:.0%} of the codes are used"
     ),
     ("output-scale", "one-scale"): lambda c, e: (
-        f"output {_names(c)}: {len(e['channels'])} of {e['of']} channels take at most {e['levels']} "
-        f"values, {e['step']:.3g} apart, and reach {e['reach']:.3g} (the original's "
+        f"output {_names(c)}: {len(e['channels'])} of {e['of']} channels take at most "
+        f"{counted(e['levels'], 'value')}, {e['step']:.3g} apart, and reach {e['reach']:.3g} (the original's "
         f"{e['original_reach']:.3g}): they share a scale with channels up to {e['largest']:.3g}"
     ),
     ("preprocessing", "other-way"): lambda c, e: (

@@ -123,10 +123,15 @@ class FirstAnswer(JsonRecord):
         if first["kind"] == "preprocessing" and self.sides and first["side"] not in self.sides:
             return False
         return not self.names or any(
-            named.startswith(name) or (len(named) >= _LEAST_NAME and name.startswith(named))
+            _is_of(named, name) or (len(named) >= _LEAST_NAME and _is_of(name, named))
             for named in first["names"]
             for name in self.names
         )
+
+
+def _is_of(longer: str, name: str) -> bool:
+    """Whether a name is another one, or made from it: ``Conv_12`` is not of ``Conv_1``."""
+    return longer.startswith(name) and not longer[len(name) :][:1].isalnum()
 
 
 class EverydayBench(PlantedBench[EverydaySuite, FirstAnswer]):

@@ -81,7 +81,8 @@ def test_inputs_are_stated_as_is_said(step) -> None:
 
 
 def test_the_same_feed_of_both_mends_but_not_an_accuracy_that_is_lost(step) -> None:
-    assert step("turned-both", "preprocessing", "inaccurate", side="both") == "mended"
+    # to check the labels is for who made them
+    assert step("turned-both", "preprocessing", "inaccurate", side="both") == ""
     assert step("turned-both", "preprocessing", "same-tensor") == "not"
     assert step("of-other-data-deployed", "preprocessing", "same-tensor") == "mended"
 

@@ -35,7 +35,8 @@ HEALTHY: dict[str, Any] = {"fault": "", "expected": ()}
         (answer(cause("conversion", "conv2"), names=("conv1", "c1")), True, False),
         (answer(cause("conversion"), names=("conv1",)), True, False),
         (answer(cause("conversion", "conv1/quantised"), names=("conv1",)), True, True),
-        (answer(cause("conversion", "conv"), names=("conv1",)), True, True),
+        (answer(cause("conversion", "conv"), names=("conv/weights",)), True, True),
+        (answer(cause("conversion", "conv1"), names=("conv12",)), True, False),
         (answer(cause("conversion", "c"), names=("c1",)), True, False),  # it stands in many
         (answer(cause("conversion", "conv1"), failed="ModelError: so"), False, False),
     ],

@@ -125,7 +125,11 @@ class OnnxGraph(ModelGraph):
     def operators(self) -> list[Operator]:
         """All operators, with their attributes but for tensors; the format's defaults stand for those left out."""
         value = self._onnx.helper.get_attribute_value
-        versions = {opset.domain: opset.version for opset in self._model.opset_import}
+        # the standard's domain has two names
+        versions = {
+            opset.domain.removeprefix("ai.onnx") or "": opset.version
+            for opset in self._model.opset_import
+        }
 
         @cache
         def defaults(kind: str, domain: str) -> dict[str, Any]:

@@ -104,6 +104,8 @@ def _measure(pair: Pair) -> None:
 
 
 _MOST_LEVELS, _FINER, _STEP, _STEPS = 8, 20, 0.25, 2.0
+_FINEST = 1 / 128
+"""8 bits of a probability are as fine: classes that no seed shows have one value there."""
 _CHANNELS = (2, 128)
 _SHARE = 1 / 3
 """So many channels are coarse: a healthy detector has 19 of 85, of rare classes; faults 10 of 14, 52 of 85."""
@@ -157,7 +159,7 @@ def _coarse_channels(
     for channel, (fine, coarsely) in enumerate(zip(*rows, strict=True)):
         levels, finer = np.unique(coarsely), len(np.unique(np.round(fine, _DIGITS)))
         # a channel that is constant in the original has few values as well, and is no fault
-        if len(levels) > _MOST_LEVELS or finer <= _FINER * len(levels):
+        if 0 < scale <= _FINEST or len(levels) > _MOST_LEVELS or finer <= _FINER * len(levels):
             continue
         # where the integers aren't known, few values of a rare class look like it, unless many channels do
         step = scale or float(np.diff(levels).min(initial=0))

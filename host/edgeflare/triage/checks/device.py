@@ -121,7 +121,11 @@ def _of_device(pair: Pair, evidence: Mapping[str, Any]) -> Cause:
     """Return that nothing here answers as the device does: its accelerator, or what can't be told."""
     device, answers = pair.seeds.device, pair.on_device
     accelerator = "" if device is None else device.accelerator
-    is_off = answers is None or pair.are_off(*answers)
+    agreements = pair.ruled_out["device"]
+    is_far = (
+        agreements["same_file"] < MATCH and agreements["device"] < agreements["host"] - 2 * GAIN
+    )
+    is_off = answers is None or is_far or pair.are_off(*answers)
     kind: CauseKind = "accelerator" if accelerator else "device"
     return Cause(
         *(kind, "answers-otherwise", "indicated", LOCATED if is_off else LIKELY, "device"),

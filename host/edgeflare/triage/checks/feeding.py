@@ -29,7 +29,7 @@ _FIRST, _FIRST_OF_COMBINED, _BEST = 4, 3, 5
 """Seeds on which all ways are tried, and how many of the best ways are tried on all."""
 SEEDS = 16
 MOST_LABELLED = 120
-_FEWEST_MORE = 3
+_FEWEST_MORE, _MARGIN_MORE = 3, 0.005
 _COMBINED_OF_LARGE = 32
 """Combined ways of large models: a detector of 640 x 640 takes half a second for each answer."""
 _ALIKE, _NAMED = 3.0, 4
@@ -198,7 +198,7 @@ def same_tensor(pair: Pair) -> Iterator[Cause]:
         return
     by_labels = _labels_by_feed(pair)
     is_original = _is_original_fed_wrongly(by_labels)
-    if is_original:  # what the labels by_labels of both is the original's alone
+    if is_original:  # what the labels say of both is the original's alone
         pair.causes = [cause for cause in pair.causes if cause.what != "of-both"]
     evidence = {"agreement": agreement, "stated": pair.agreement, **by_labels, **_or_classes(pair)}
     models = (second, first) if is_original else (first, second)
@@ -215,7 +215,9 @@ def _is_original_fed_wrongly(by_labels: Mapping[str, tuple[float, float]]) -> bo
     if not by_labels:
         return False
     (own, others), margins = by_labels["right"], by_labels["margin"]
-    return others > own if abs(others - own) >= _FEWEST_MORE else margins[1] > margins[0]
+    if abs(others - own) >= _FEWEST_MORE:
+        return others > own
+    return margins[1] - margins[0] > _MARGIN_MORE * abs(margins[0])
 
 
 def _given_the_other(pair: Pair, model: HostModel, places: Sequence[int]) -> Outputs | None:
@@ -244,7 +246,7 @@ def _labels_by_feed(pair: Pair) -> dict[str, tuple[float, float]]:
         _given_the_other(pair, pair.original, places),
     ):
         scores = None if answers is None else by_seed(answers[classes])
-        if scores is None or not 1 < scores.shape[1] > truth.max():
+        if scores is None or not 1 < scores.shape[1] > truth.max() or not np.isfinite(scores).all():
             return {}
         others = scores.copy()
         others[rows, truth] = -np.inf

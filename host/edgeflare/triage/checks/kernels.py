@@ -14,6 +14,8 @@ from edgeflare.triage.pair import Pair
 _FEWEST_VALUES, _MOST_VALUES = 32, 4_000_000
 _LIKE, _PARTNER, _SURE, _CHANNEL = 0.8, 0.95, 0.9999, 0.5
 _COARSE, _COARSER = 20.0, 10.0
+_CERTAIN = 64
+"""A kernel of so many values fits none by chance."""
 _LOST = 0.9
 """In another model's file so large a part of the weights has no partner."""
 _EMPTY = (0.03, 0.5)
@@ -47,14 +49,17 @@ def kernels(pair: Pair) -> Iterator[Cause]:
     same = [name for name in lost if _holder(deployed[name], originals) is not None]
     # small kernels have partners by chance
     values = sum(deployed[name].size for name in sized)
-    is_lost = sum(deployed[name].size for name in lost) >= _LOST * values
+    fits = any(
+        partners[name].correlation >= _PARTNER and deployed[name].size >= _CERTAIN for name in sized
+    )
+    is_lost = sum(deployed[name].size for name in lost) >= _LOST * values and not fits
     is_other = is_lost and not same and (bool(sized) or len(originals) > 1)
     if len(deployed) > 1 and is_other:
         recurrent = any(
             part in operator.kind.lower() for operator in first.operators for part in _RECURRENT
         )  # whose gates may be reordered, and kept in tensors of other sizes
         if len(sized) > 1 or not recurrent:
-            evidence = {"kernels": len(deployed), "sized": len(sized)}
+            evidence = {"kernels": len(deployed), "sized": len(sized), "lost": len(lost)}
             yield Cause(
                 *("another-model", "no-kernel-fits", "read", ANOTHER_MODEL),
                 evidence=evidence,
