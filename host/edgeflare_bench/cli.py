@@ -261,6 +261,7 @@ def _run(
 ) -> None:
     from edgeflare.cli.display.progress import batch_display
     from edgeflare.cli.terminal import handling_signals
+    from edgeflare.words.campaign import NOTHING_LEFT
     from edgeflare_bench import bench_report, write_report
     from edgeflare_bench.words.report import resume_command
 
@@ -272,7 +273,7 @@ def _run(
     ):
         bench(progress)
     if progress.last is None:
-        echo_err(f"note: {folder} is finished: nothing is left to do")
+        echo_err(f"note: {NOTHING_LEFT.format(folder)}")
     report = bench_report(folder)
     try:
         write_report(report, folder)

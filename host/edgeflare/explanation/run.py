@@ -70,6 +70,7 @@ from edgeflare.store.records import ReplayInput
 from edgeflare.triage.cause import NAME as TRIAGE
 from edgeflare.triage.cause import Triage
 from edgeflare.types import Output
+from edgeflare.words.campaign import NOTHING_TO_EXPLAIN, TENSORS_OF
 from edgeflare.words.next_steps import with_step
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _explained(
     found = [name for name, one in inputs.items() if one.kind == "trigger"]
     if not found:
         unusable = (problem.words for problem in unusable_answers(store))
-        why = next(unusable, "there is nothing to explain")
+        why = next(unusable, NOTHING_TO_EXPLAIN)
         triaged = store.result(TRIAGE, Triage)
         causes = () if triaged is None else triaged.causes
         why += "".join(f"; {with_step(cause)}" for cause in causes[:1])
@@ -518,7 +519,7 @@ class _Walk:
             models: dict[str, ReadModel] = {}
             graphs: list[DeviceGraph] = []
             for name in dict.fromkeys(one.device for one in charged if one.id in asked):
-                self._context.progress(Stage("layers", f"tensors of {first.name} on {name}"))
+                self._context.progress(Stage("layers", TENSORS_OF.format(first.name, name)))
                 try:
                     session = self._session(devices[name], there)
                     stack.callback(session.close)

@@ -44,6 +44,7 @@ from edgeflare.strategies.operators import corruption_names
 from edgeflare.strategies.shrink import PARTNER
 from edgeflare.survey.proposals import Derivation, steps_of
 from edgeflare.types import TRIGGERS, Sample
+from edgeflare.words.campaign import SEED_DEVIATES
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -211,7 +212,7 @@ def _results(
                 now = _classes(outcome)
                 after = _distances(seed, shrunk.get_sample(digest))
                 if not after.l2:
-                    less = "nothing: the seed input deviates" if words else ""
+                    less = SEED_DEVIATES if words else ""
                 elif change is not None and outcome.mutations:
                     less = change._replace(steps=steps_in(outcome.mutations)).words(families)
             found.append(

@@ -270,6 +270,7 @@ def packed_metadata(path: Path) -> PackedMetadata:
             for entry in small[:_MOST_ENTRIES]:
                 text = archive.read(entry).decode(errors="replace")
                 packed = _table(text) or _literal(text)
+                # the entry's name differs between versions: the stride of a detector tells it
                 if isinstance(packed, dict) and "stride" in packed:
                     entries = {str(key): str(value) for key, value in packed.items()}
     except (

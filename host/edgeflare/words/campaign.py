@@ -129,6 +129,9 @@ MOSTLY_BELOW_FLOOR = (
     "which the device was not asked about; a lower --margin-floor lets them count"
 )
 QUERY_COST = "what a query costs"
+TENSORS_OF = "tensors of {} on {}"
+SEED_DEVIATES = "nothing: the seed input deviates"
+NOTHING_TO_EXPLAIN = "there is nothing to explain"
 NOTHING_TO_TUNE = "--tune measures nothing for {}: all have the same options"
 
 FAR_FROM_SEEDS = "far from the seeds, on {}"

@@ -22,6 +22,7 @@ from edgeflare_bench.everyday.planted import TFLITE, Chain, Plant, Planted, depl
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
 from edgeflare_bench.everyday.state_faults import keeps_state
 from edgeflare_bench.faults.graph_edit import GraphEdit, Inapplicable, pick
+from edgeflare_bench.words.everyday import NOT_PLANTED
 
 SEED = 20_261_130
 ATTEMPTS = 3
@@ -340,7 +341,7 @@ def planted(
                 return faulty
             why = without_witness(faulty.pair, faulty.sound, original.labels)
         except Exception as problem:  # noqa: BLE001 - of a quantiser or runtime, which raise anything
-            why = f"it can't be planted: {problem}"
+            why = NOT_PLANTED.format(problem)
             continue
         if not why:
             return faulty

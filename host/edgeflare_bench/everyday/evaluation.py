@@ -28,6 +28,7 @@ from edgeflare_agent.configuration.fixed_inputs import FixedInputs, GivenInputs
 from edgeflare_agent.preprocess import RULES, prepare
 from edgeflare_agent.runtimes import load
 from edgeflare_bench.everyday.records import EverydayPair, input_spec
+from edgeflare_bench.words.everyday import NOT_WORSE
 
 Answers = tuple[NDArray[np.float64], ...]
 Both = tuple[Answers, Answers]
@@ -239,4 +240,4 @@ def without_witness(pair: EverydayPair, sound: EverydayPair, labels: Sequence[in
     if pair.device.get("noise") or is_seen(pair.tool_chain, healthy, faulty, labels, pair.labels):
         return ""
     before, after = error_between(*healthy), error_between(*faulty)
-    return f"an error of {after:.3g} deviations, {before:.3g} without the fault"
+    return NOT_WORSE.format(after, before)

@@ -31,6 +31,7 @@ from edgeflare_bench.everyday.originals import PLANS, examples, open_everyday
 from edgeflare_bench.everyday.pictures import Examples
 from edgeflare_bench.everyday.records import EverydayOriginal, EverydayPair
 from edgeflare_bench.everyday.tool_chains import TOOL_CHAINS, ToolChain
+from edgeflare_bench.words.everyday import NOT_INSTALLED, NOT_RUN
 
 HELD_OUT = 400
 LOSS = 0.03
@@ -70,7 +71,7 @@ def build_healthy(
     done = {built.name for built in built_pairs(folder)}
     for chain in TOOL_CHAINS:
         if chain.missing:
-            tell(f"{chain.name}: left out, since {', '.join(chain.missing)} isn't installed")
+            tell(NOT_INSTALLED.format(chain.name, ", ".join(chain.missing)))
     for name in originals:
         original = open_everyday(name, folder / "originals")
         held_out = examples(name, "held out", HELD_OUT)
@@ -155,7 +156,7 @@ def _built(
     path = _file(original.name, chain, variant, folder)
     name = f"{original.name}/{chain.name}/{variant}"
     if chain.of_program and original.given != ONE_INPUT:
-        return BuiltPair(name, reached, problem="an exported program with several inputs isn't run")
+        return BuiltPair(name, reached, problem=NOT_RUN)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         if not path.is_file():

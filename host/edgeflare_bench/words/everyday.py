@@ -15,6 +15,10 @@ FAULTS = (
     "said. The interval is a bootstrap, over originals or over kinds of fault, the wider one."
 )
 HEALTHY = "A false alarm is any cause on a healthy pair. The bound is one-sided, at 95 %."
+NOT_INSTALLED = "{}: left out, since {} isn't installed"
+NOT_RUN = "an exported program with several inputs isn't run"
+NOT_PLANTED = "it can't be planted: {}"
+NOT_WORSE = "an error of {:.3g} deviations, {:.3g} without the fault"
 WRONG, ALARMS, NOT_SEEN = "Wrong first answers", "False alarms", "Without a witness, left out"
 
 

@@ -154,11 +154,8 @@ def _device(store: Store, config: CampaignConfig) -> DeviceAnswers | None:
         array = store.get_sample(digest)
         outputs.append(np.stack([real_values(raw, info) for raw in array]))
     checked = store.state.answers_checked
-    repeated = [
-        about.repeated["deployed"]
-        for replica, about in checked.items()
-        if about.repeated is not None and replica in ("", *kept.devices)
-    ]
+    checks = [checked[name] for name in ("", *kept.devices) if name in checked]
+    repeated = [check.repeated["deployed"] for check in checks if check.repeated is not None]
     return DeviceAnswers(
         [store.get_sample(samples[name]) for name in kept.seeds],
         [rows.get(name, 0) for name in kept.seeds],

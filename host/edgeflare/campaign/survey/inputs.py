@@ -71,8 +71,9 @@ class SurveyInputs:
         try:
             sample = family.apply(self.seed(answer), answer.params, self.partners)
         except PARAMS_ERRORS as error:
-            why = f"the family {name!r} has other parameters here: {error}"
-            raise self._not_made(answer, why) from error
+            raise self._not_made(
+                answer, f"the family {name!r} has other parameters here: {error}"
+            ) from error
         if self._store.sample_digest(sample) != answer.sample:
             raise self._not_made(
                 answer, f"the family {name!r} makes another input here than it did then"
