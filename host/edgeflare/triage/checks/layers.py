@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgeflare.errors import ModelError
-from edgeflare.models.tensors.graph import ROUNDING, Grid, ModelStructure, Operator
+from edgeflare.models.tensors.graph import ACTIVATIONS, ROUNDING, Grid, ModelStructure, Operator
 from edgeflare.triage.agreement import by_seed
 from edgeflare.triage.cause import BLUNT, CUT_OFF, LOCATED, REMARK, Cause
 from edgeflare.triage.checks.weights import compared_weights, weights_fit
@@ -49,6 +49,7 @@ _UNLIKE = (
 _OTHERWISE = ("differ", "other-order", "unrelated")
 _ADDED = ("instancenorm", "min")
 """What no converter adds by itself, whatever the original has there."""
+_CLIPPING = {"Clip", "Relu"}
 _SAME = {"average": "mean", "avg": "mean", "clip": "relu"}
 _NEUTRAL = {"pads": 0, "strides": 1, "dilations": 1, "output_padding": 0}
 _DEPTH = 5
@@ -303,7 +304,7 @@ def _cause(
         "slight" if slight else "layer",
         "located",
         REMARK + 0.02 if slight else strength,
-        names=_names(first, operator, evidence),
+        names=_names(first, second, operator, evidence),
         evidence=evidence,
         gain=1 if slight else hit.fall,
         is_remark=slight,
@@ -311,12 +312,23 @@ def _cause(
 
 
 def _names(
-    first: ModelStructure, operator: Operator, evidence: Mapping[str, Any]
+    first: ModelStructure,
+    second: ModelStructure,
+    operator: Operator,
+    evidence: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    """Return the operator's name; with the original's where a converter gave it one of its own."""
+    """Return the operator's name; with the original's where a converter gave it one of its own.
+
+    Of another operator than the original has there, that before it tells the place as well.
+    """
     named = {name for step in first.operators for name in (step.name, *step.outputs)}
-    is_new = operator.name not in named and "original_name" in evidence
-    return (operator.name, evidence["original_name"]) if is_new else (operator.name,)
+    names = [operator.name]
+    if operator.name not in named and "original_name" in evidence:
+        names.append(evidence["original_name"])
+    if evidence.get("original", operator.kind) != operator.kind:
+        before = (step.name for step in second.operators if {*step.outputs} & {*operator.inputs})
+        names += [name for name in before if name in named][:1]
+    return tuple(dict.fromkeys(names))
 
 
 def _is_conversion(
@@ -341,7 +353,10 @@ def _is_otherwise(operator: Operator, evidence: Mapping[str, Any]) -> bool:
     """Whether the operator has other attributes or weights than the original's, or is another one."""
     if evidence.get("attributes") or evidence.get("weights") in _OTHERWISE:
         return True
-    does = [_what_it_does(kind) for kind in (operator.kind, evidence.get("original", ""))]
+    kinds = operator.kind, evidence.get("original", "")
+    if kinds[0] != kinds[1] and ACTIVATIONS.issuperset(kinds) and set(kinds) != _CLIPPING:
+        return True
+    does = [_what_it_does(kind) for kind in kinds]
     is_told = all(does) or (does[0] in _ADDED and "original" in evidence)
     return is_told and does[0] != does[1]
 
@@ -380,7 +395,11 @@ def _unlike_range(
         if share > least_share and not is_bounded:
             return {**evidence, "cut_off": share}
         used = (max(high, 0.0) - min(low, 0.0)) / (largest - least)
-        if used < _USED:
+        # an operator of which nothing moves any more was not lost by rounding
+        is_dead = operator.kind not in ROUNDING and not any(
+            output in compared.matches for output in operator.outputs
+        )
+        if used < _USED and not is_dead:
             return {**evidence, "used": used}
     return None
 
