@@ -1,7 +1,7 @@
 """The bench of everyday faults: what is triaged, and what is kept of each pair."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,7 @@ from edgeflare_bench.everyday.planted import TFLITE
 from edgeflare_bench.everyday.records import EverydayPair, is_reserved
 from edgeflare_bench.planted_bench import PlantedBench, suite_of
 from edgeflare_bench.suite import SuiteAbout, check_folders
-from edgeflare_bench.words.everyday import outcome
+from edgeflare_bench.words.everyday import WRONG_BEFORE, outcome
 
 NAME = "everyday"
 EVERYDAY_ABOUT = SuiteAbout(NAME, "Everyday faults of deployment, named by the first answer", True)
@@ -151,6 +151,8 @@ class EverydayBench(PlantedBench[EverydaySuite, FirstAnswer]):
         files.mkdir(exist_ok=True)
         done = {answer.name for answer in self.results}
         healthy = {pair.name: pair for pair in healthy_pairs(data, suite.originals)}
+        right = without_wrong_conversions([*healthy.values()])
+        wrong = healthy.keys() - {pair.name for pair in right}
         for name in suite.originals:
             original = open_everyday(name, data / "originals")
             chains = {
@@ -160,13 +162,12 @@ class EverydayBench(PlantedBench[EverydaySuite, FirstAnswer]):
             }
             for draw in suite.draws():
                 if draw.original == name and draw.name not in done:
-                    yield partial(
-                        _of_draw, draw, partial(planted, draw, original, files, chains), files
-                    )
+                    plant = partial(planted, draw, original, files, chains)
+                    yield partial(_of_draw, draw, plant, files, wrong)
         if suite.kinds:
             return
         on_device = set()
-        for pair in without_wrong_conversions([*healthy.values()]):
+        for pair in right:
             if is_reserved(pair.name) != suite.reserved:
                 continue
             if pair.name not in done:
@@ -185,8 +186,16 @@ def everyday_suite(**values: Any) -> EverydaySuite:
     return suite
 
 
-def _of_draw(draw: Draw, plant: Callable[[], Faulty | str], files: Path) -> FirstAnswer:
+def _of_draw(
+    draw: Draw, plant: Callable[[], Faulty | str], files: Path, wrong: Collection[str]
+) -> FirstAnswer:
+    """Plant and triage a fault; one in a file that is wrong already (`wrong`: names of pairs) doesn't count."""
     fault = plant()
+    if (
+        isinstance(fault, Faulty)
+        and f"{draw.original}/{TFLITE.get(fault.sound.tool_chain)}" in wrong
+    ):
+        fault = WRONG_BEFORE
     if isinstance(fault, str):
         return FirstAnswer(draw.original, draw.name, "", draw.kind.name, without=fault)
     return answer_of(fault.pair, files, fault)

@@ -18,6 +18,7 @@ HEALTHY = "A false alarm is any cause on a healthy pair. The bound is one-sided,
 NOT_INSTALLED = "{}: left out, since {} isn't installed"
 NOT_RUN = "an exported program with several inputs isn't run"
 NOT_PLANTED = "it can't be planted: {}"
+WRONG_BEFORE = "the converter got the file wrong before the fault was planted"
 NOT_WORSE = "an error of {:.3g} deviations, {:.3g} without the fault"
 WRONG, ALARMS, NOT_SEEN = "Wrong first answers", "False alarms", "Without a witness, left out"
 
