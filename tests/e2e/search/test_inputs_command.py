@@ -59,12 +59,11 @@ def first_change(found: dict[str, Any]) -> tuple[str, str, str, dict[str, str]]:
     ],
 )
 def test_a_stated_mistake_is_corrected(home: Path, side: str, mistake: str) -> None:
-    told_of = side if side == "deployed" else "both"  # by the labels
     other = "deployed" if side == "original" else "original"
     wrong = [part for text in mistake.split() for part in (f"--{side}-input", text)]
     flags = (*wrong, f"--{other}-input", "scale=1/255", "--limit", "30")
     found = told(home, *flags, deployed=DEMO / "deployed.tflite")
-    assert first_change(found) == ("preprocessing", told_of, "corrected", MISTAKES[mistake])
+    assert first_change(found) == ("preprocessing", side, "corrected", MISTAKES[mistake])
     assert found["inputs"][side]["source"] == "stated"
 
 

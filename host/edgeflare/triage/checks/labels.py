@@ -79,6 +79,8 @@ def labels(pair: Pair) -> Iterator[Cause]:
     pair.ruled_out["accuracy"] = {"original": right, "deployed": there, "labelled": len(places)}
     if len(np.unique(truth)) > 1:  # on seeds of one class any feed that makes it likely looks right
         yield from _judged(pair, places, truth, first, classes, count)
+    elif right < _NO_CLASSES:
+        pair.ruled_out["labels"] = {"right": right}
     if right - there >= LOST_ACCURACY and (right - there) * len(places) >= LOST_SEEDS:
         pair.lost_accuracy = right - there
 
