@@ -80,7 +80,7 @@ def labels(pair: Pair) -> Iterator[Cause]:
     if len(np.unique(truth)) > 1:  # on seeds of one class any feed that makes it likely looks right
         yield from _judged(pair, places, truth, first, classes, count)
     elif right < _NO_CLASSES:
-        pair.ruled_out["labels"] = {"right": right}
+        pair.ruled_out.setdefault("labels", {"right": right})
     if right - there >= LOST_ACCURACY and (right - there) * len(places) >= LOST_SEEDS:
         pair.lost_accuracy = right - there
 
