@@ -194,7 +194,7 @@ def ways_of(
 ) -> tuple[list[Way], Iterator[Way]]:
     """Return the single ways for samples to enter a model, the usual first, and the combined ones.
 
-    `other`: how they enter the other model. `sizes`: (height, width) of some samples.
+    `partner`: how they enter the other model. `sizes`: (height, width) of some samples.
     `is_integer`: the input stores integers. Not `placed`: images are neither turned nor resized.
     """
     partner = partner if type(partner) is type(spec) else spec

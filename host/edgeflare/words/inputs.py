@@ -27,8 +27,8 @@ FILE_SAYS = {
 }
 QUANTISED_FOR = "its file is quantised for values from {:.4g} to {:.4g}"
 CONTRADICTS = (
-    "{}, stated for {}, makes pixels {:.4g} to {:.4g}, but {}; what is stated was used: leave it "
-    "out for this model, unless the file is wrong"
+    "{}, stated for {}, makes pixels {:.4g} to {:.4g}, but {}; what is stated was used: it is "
+    "wrong for this model, or the file is"
 )
 _KINDS_NAMED = 5
 _SOURCES = {

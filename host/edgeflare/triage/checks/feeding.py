@@ -183,7 +183,7 @@ def _decides_better(pair: Pair, way: Way, model: HostModel) -> bool:
 
 
 def same_tensor(pair: Pair) -> Iterator[Cause]:
-    """Yield that both agree once the deployed model is given the original's tensors."""
+    """Yield that both agree once one of them is given the other's tensors; labels tell whose feed is wrong."""
     first, second = pair.original, pair.deployed
     if len(first.inputs) != len(second.inputs) or fed_alike(pair):
         return
